@@ -1,0 +1,8 @@
+//! Shardscope: see how large language models are trained on many GPUs.
+//!
+//! A schedule, a mesh and a model's shape become a plan; an engine runs the plan and emits a trace;
+//! the window, the pictures and the figures read the trace. `ARCHITECTURE.md` has the layers.
+
+pub mod mesh;
+pub mod shape;
+pub mod units;
