@@ -5,4 +5,5 @@
 
 pub mod mesh;
 pub mod shape;
+pub mod trace;
 pub mod units;

@@ -1,0 +1,264 @@
+//! What happened when: lanes of spans, memory counters, arrows. The same type whichever engine, or file,
+//! it comes from.
+//!
+//! A trace holds one training step, from its own time zero. Within a lane, spans are in order of their
+//! start. The [`Stream::Compute`] lane of a rank tiles the step: what is not computing is a gap, and says
+//! whether it is transfer, waiting or idleness.
+
+mod figures;
+mod lane;
+
+pub use figures::{Bubbles, TimeSplit};
+pub use lane::{Lane, LaneId, Phase, Span, Stream};
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Bytes, Nanos, Pass, Rank};
+
+/// An index into [`Trace::labels`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LabelId(pub u32);
+
+/// What kind of operation a label names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A whole pass of a micro-batch through a stage.
+    Pass,
+    /// A piece of a pass.
+    Segment,
+    /// The optimizer's step.
+    Optimizer,
+    /// An all-reduce.
+    AllReduce,
+    /// A send to another rank.
+    Send,
+    /// Nothing more to do in this step.
+    End,
+    /// Anything else, from files of others.
+    Other,
+}
+
+/// What a span is of; spans that are alike share one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Label {
+    /// What kind of operation.
+    pub kind: Kind,
+    /// Its name, such as `attention`, `all-reduce gradients`.
+    pub name: String,
+    /// The pass it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<Pass>,
+    /// Micro-batch, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_batch: Option<u32>,
+    /// Stage, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<u32>,
+    /// Layer, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<u32>,
+    /// The process group's axis: `dp`, `tp`, `pp`, `model`, `embedding`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Bytes moved, as nccl-tests would print the size.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes: u64,
+}
+
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+impl Label {
+    /// A label of `kind` called `name`, with nothing else known.
+    pub fn new(kind: Kind, name: impl Into<String>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            pass: None,
+            micro_batch: None,
+            stage: None,
+            layer: None,
+            group: None,
+            bytes: 0,
+        }
+    }
+
+    /// The letter and micro-batch, as on blocks: `F3`.
+    pub fn short(&self) -> String {
+        match (self.pass, self.micro_batch) {
+            (Some(pass), Some(micro_batch)) => format!("{}{micro_batch}", pass.letter()),
+            _ => self.name.clone(),
+        }
+    }
+}
+
+/// A transfer from one rank's lane to another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrow {
+    /// Who sends.
+    pub from: Rank,
+    /// When it leaves.
+    pub left: Nanos,
+    /// Who receives.
+    pub to: Rank,
+    /// When it is there.
+    pub arrived: Nanos,
+    /// The send.
+    pub label: LabelId,
+}
+
+/// What memory holds besides activations; it stays the same over a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixedMemory {
+    /// Parameters.
+    pub parameters: Bytes,
+    /// Their gradients.
+    pub gradients: Bytes,
+    /// The optimizer's state.
+    pub optimizer: Bytes,
+}
+
+impl FixedMemory {
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        self.parameters + self.gradients + self.optimizer
+    }
+}
+
+/// A rank's memory over a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// What stays.
+    pub fixed: FixedMemory,
+    /// Activations from each time on, in order of time.
+    pub activations: Vec<(Nanos, Bytes)>,
+}
+
+impl Memory {
+    /// The most that activations take at once.
+    pub fn peak_activations(&self) -> Bytes {
+        self.activations
+            .iter()
+            .map(|&(_, bytes)| bytes)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// The most that everything takes at once.
+    pub fn peak(&self) -> Bytes {
+        self.fixed.total() + self.peak_activations()
+    }
+
+    /// Activations at `time`.
+    pub fn activations_at(&self, time: Nanos) -> Bytes {
+        let after = self.activations.partition_point(|&(at, _)| at <= time);
+        after
+            .checked_sub(1)
+            .map_or(Bytes::ZERO, |index| self.activations[index].1)
+    }
+}
+
+/// A rank: where it stands, and what it is called on its lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankInfo {
+    /// Its number.
+    pub rank: Rank,
+    /// Data-parallel replica.
+    pub dp: u32,
+    /// Tensor-parallel slice.
+    pub tp: u32,
+    /// Pipeline position.
+    pub pp: u32,
+    /// End of its replica's last pass.
+    pub pipeline_end: Nanos,
+    /// Most (micro-batch, chunk) pairs in flight at once.
+    pub peak_in_flight: u32,
+}
+
+/// One step of all ranks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Ranks, in order.
+    pub ranks: Vec<RankInfo>,
+    /// What spans are of.
+    pub labels: Vec<Label>,
+    /// Lanes: those of rank 0 first, each rank's in the order of [`Stream::ALL`].
+    pub lanes: Vec<Lane>,
+    /// Memory of each rank, in their order; empty where it is not known.
+    pub memory: Vec<Memory>,
+    /// Sends with their receivers.
+    pub arrows: Vec<Arrow>,
+    /// The end of the step.
+    pub makespan: Nanos,
+}
+
+impl Trace {
+    /// A trace with all lanes of `ranks`, empty.
+    pub fn new(ranks: Vec<RankInfo>, labels: Vec<Label>) -> Self {
+        let lanes = ranks
+            .iter()
+            .flat_map(|info| {
+                Stream::ALL.map(|stream| {
+                    Lane::new(LaneId {
+                        rank: info.rank,
+                        stream,
+                    })
+                })
+            })
+            .collect();
+        Self {
+            ranks,
+            labels,
+            lanes,
+            ..Self::default()
+        }
+    }
+
+    /// A rank's lane; ranks count by their place in [`Trace::ranks`].
+    pub fn lane(&self, rank_index: usize, stream: Stream) -> &Lane {
+        &self.lanes[rank_index * Stream::ALL.len() + stream as usize]
+    }
+
+    /// As [`Trace::lane`], to append to.
+    pub fn lane_mut(&mut self, rank_index: usize, stream: Stream) -> &mut Lane {
+        &mut self.lanes[rank_index * Stream::ALL.len() + stream as usize]
+    }
+
+    /// What a span is of.
+    pub fn label(&self, id: LabelId) -> &Label {
+        &self.labels[id.0 as usize]
+    }
+
+    /// How many spans there are.
+    pub fn span_count(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.spans().len()).sum()
+    }
+}
+
+/// Gives equal labels one id, in order of first use.
+#[derive(Debug, Default)]
+pub struct Labels {
+    list: Vec<Label>,
+    ids: HashMap<Label, LabelId>,
+}
+
+impl Labels {
+    /// The id of `label`.
+    pub fn id(&mut self, label: Label) -> LabelId {
+        let next = LabelId(self.list.len() as u32);
+        *self.ids.entry(label).or_insert_with_key(|label| {
+            self.list.push(label.clone());
+            next
+        })
+    }
+
+    /// All of them, by id.
+    pub fn into_vec(self) -> Vec<Label> {
+        self.list
+    }
+}
