@@ -3,7 +3,11 @@
 //! A schedule, a mesh and a model's shape become a plan; an engine runs the plan and emits a trace;
 //! the window, the pictures and the figures read the trace. `ARCHITECTURE.md` has the layers.
 
+pub mod engine;
+pub mod hardware;
 pub mod mesh;
+pub mod plan;
+pub mod schedule;
 pub mod shape;
 pub mod trace;
 pub mod units;
