@@ -8,6 +8,7 @@ pub mod hardware;
 pub mod mesh;
 pub mod plan;
 pub mod schedule;
+pub mod session;
 pub mod shape;
 pub mod trace;
 pub mod units;
