@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::layout::check_tensor;
-use super::stage::{PassTemplate, Templates};
+use super::stage::{PassTemplate, ReduceTemplate, Templates};
 use super::{Group, NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, TaskId, What};
 use crate::hardware::{Level, Precision, Task};
 use crate::mesh::{Axis, Coord, Mesh, split_layers};
@@ -196,7 +196,7 @@ impl Lowering<'_> {
             Pass::Backward | Pass::InputGrad if action.stage < last => {
                 (action.stage + 1, Pass::InputGrad)
             }
-            _ => return Ok(None),
+            Pass::Forward | Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return Ok(None),
         };
         let holder = self.program.holders[source as usize];
         if holder == issued.at.pp {
@@ -241,7 +241,7 @@ impl Lowering<'_> {
             Pass::Backward | Pass::InputGrad if action.stage > 0 => {
                 (action.stage - 1, Pass::InputGrad, Stream::SendPrev)
             }
-            _ => return,
+            Pass::Forward | Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return,
         };
         let holder = self.program.holders[target as usize];
         let (Some(end), false) = (issued.last, holder == issued.at.pp) else {
@@ -282,70 +282,45 @@ impl Lowering<'_> {
 
     /// The segments of a pass and the tensor-parallel reductions between them, in a row.
     fn pass(&mut self, issued: &mut Issued, action: Action, waits: &[OpId]) {
-        let first_label = self.labels(action);
+        let pass_label = self.labels(action);
         let template = self.templates.get(action.stage, action.pass).clone();
-        let group = (self.job.mesh.tp() > 1)
-            .then(|| self.group(Axis::Tp, self.job.mesh.group(Axis::Tp, issued.at)));
-        let task_of_reduce = |bytes| self.reduce_task(Axis::Tp, issued.at, bytes);
-        let reduce_tasks: Vec<Task> = template
-            .reduces
-            .iter()
-            .map(|reduce| task_of_reduce(reduce.bytes))
-            .collect();
-        let reduce_tasks: Vec<TaskId> = reduce_tasks
-            .into_iter()
-            .map(|task| self.program.task(task))
-            .collect();
         let completes = self.last_gradient(issued, action);
         let Action {
             stage, micro_batch, ..
         } = action;
         let mut waits = waits.to_vec();
-        let mut label = first_label.0 + 2;
-        let mut reduces = template.reduces.iter().zip(reduce_tasks);
+        // The labels of the pass and of its send come first.
+        let mut label = LabelId(pass_label.0 + 2);
+        let mut reduces = template.reduces.iter();
         let count = template.segments.len();
         for (index, segment) in template.segments.iter().enumerate() {
             let place = Place {
                 pass: action.pass,
                 first: index == 0,
                 last: index + 1 == count,
-                label: first_label,
+                label: pass_label,
             };
             let what = What::Compute {
                 segment: segment.segment,
                 place,
             };
-            let (task, memory) = (segment.task, segment.memory);
+            let (stream, task, memory) = (Stream::Compute, segment.task, segment.memory);
             let op = NewOp {
                 what,
-                stream: Stream::Compute,
+                stream,
                 task,
-                label: LabelId(label),
+                label,
                 micro_batch,
                 stage,
                 memory,
             };
             let id = self.program.issue(op, &waits);
-            label += 1;
+            label.0 += 1;
             waits.clear();
-            for (reduce, task) in reduces.by_ref().take(segment.reduces) {
-                let what = What::AllReduce {
-                    group: group.unwrap_or_default(),
-                    what: Reduction::Tensor(reduce.what),
-                    elements: reduce.elements,
-                };
-                let op = NewOp {
-                    what,
-                    stream: Stream::Tp,
-                    task,
-                    label: LabelId(label),
-                    micro_batch,
-                    stage,
-                    memory: 0,
-                };
+            for reduce in reduces.by_ref().take(segment.reduces) {
                 // The first waits for the segment; the others follow it on their stream.
-                waits = vec![self.program.issue(op, &[id])];
-                label += 1;
+                waits = vec![self.reduce_tensor(issued.at, reduce, NewOp { label, ..op }, id)];
+                label.0 += 1;
             }
             issued.last = Some(id);
             if completes {
@@ -360,6 +335,32 @@ impl Lowering<'_> {
             };
             issued.ends.insert((made, stage, micro_batch), end);
         }
+    }
+
+    /// A tensor-parallel reduction of what the segment `after` made; `op` has its label and place.
+    fn reduce_tensor(
+        &mut self,
+        at: Coord,
+        reduce: &ReduceTemplate,
+        op: NewOp,
+        after: OpId,
+    ) -> OpId {
+        let ranks = self.job.mesh.group(Axis::Tp, at);
+        let task = self.program.task(self.reduce_task(&ranks, reduce.bytes));
+        let group = self.group(Axis::Tp, ranks);
+        let what = What::AllReduce {
+            group,
+            what: Reduction::Tensor(reduce.what),
+            elements: reduce.elements,
+        };
+        let op = NewOp {
+            what,
+            stream: Stream::Tp,
+            task,
+            memory: 0,
+            ..op
+        };
+        self.program.issue(op, &[after])
     }
 
     /// Whether `action` is the last to add to its stage's gradients; counts it.
@@ -499,7 +500,7 @@ impl Lowering<'_> {
 
     fn synchronising(&mut self, issued: &mut Issued, call: &Call, waits: &[OpId]) {
         let bytes = Bytes(call.elements * 4);
-        let task = self.reduce_task_over(&call.ranks, bytes);
+        let task = self.reduce_task(&call.ranks, bytes);
         let task = self.program.task(task);
         let group = self.group(call.axis, call.ranks.clone());
         let label =
@@ -550,11 +551,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn reduce_task(&self, axis: Axis, at: Coord, bytes: Bytes) -> Task {
-        self.reduce_task_over(&self.job.mesh.group(axis, at), bytes)
-    }
-
-    fn reduce_task_over(&self, ranks: &[Rank], bytes: Bytes) -> Task {
+    fn reduce_task(&self, ranks: &[Rank], bytes: Bytes) -> Task {
         Task::AllReduce {
             bytes,
             ranks: ranks.len(),
