@@ -4,5 +4,6 @@
 //! the window, the pictures and the figures read the trace. `ARCHITECTURE.md` has the layers.
 
 pub mod mesh;
+pub mod model;
 pub mod shape;
 pub mod units;
