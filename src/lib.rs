@@ -6,6 +6,7 @@
 pub mod engine;
 pub mod hardware;
 pub mod mesh;
+pub mod model;
 pub mod plan;
 pub mod schedule;
 pub mod session;
