@@ -228,9 +228,18 @@ mod tests {
     #[test]
     fn groups_of_two_by_two_by_two_are_megatrons() {
         let mesh = Mesh::new(2, 2, 2).unwrap();
-        assert_eq!(ids(&mesh.groups(Axis::Tp)), [[0, 1], [2, 3], [4, 5], [6, 7]]);
-        assert_eq!(ids(&mesh.groups(Axis::Dp)), [[0, 2], [1, 3], [4, 6], [5, 7]]);
-        assert_eq!(ids(&mesh.groups(Axis::Pp)), [[0, 4], [1, 5], [2, 6], [3, 7]]);
+        assert_eq!(
+            ids(&mesh.groups(Axis::Tp)),
+            [[0, 1], [2, 3], [4, 5], [6, 7]]
+        );
+        assert_eq!(
+            ids(&mesh.groups(Axis::Dp)),
+            [[0, 2], [1, 3], [4, 6], [5, 7]]
+        );
+        assert_eq!(
+            ids(&mesh.groups(Axis::Pp)),
+            [[0, 4], [1, 5], [2, 6], [3, 7]]
+        );
         assert_eq!(ids(&mesh.groups(Axis::Model)), [[0, 1, 4, 5], [2, 3, 6, 7]]);
     }
 

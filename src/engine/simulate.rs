@@ -20,9 +20,19 @@ pub fn simulate(plan: &Plan, pricing: &dyn Pricing) -> Trace {
 /// One step of `plan` whose computations took what they were measured to take; transfers, which an
 /// emulation does not have, are at the prices of `pricing`.
 pub fn measured(plan: &Plan, pricing: &dyn Pricing, took: &[Nanos]) -> Trace {
-    let prices: Vec<Price> = plan.program().tasks.iter().map(|task| pricing.price(task)).collect();
+    let prices: Vec<Price> = plan
+        .program()
+        .tasks
+        .iter()
+        .map(|task| pricing.price(task))
+        .collect();
     clock::run(plan, |id, op| match op.what {
-        What::Compute { .. } | What::Optimizer => Price { occupies: took[id.index()], delay: Nanos::ZERO },
-        What::Send { .. } | What::Receive { .. } | What::AllReduce { .. } => prices[op.task.0 as usize],
+        What::Compute { .. } | What::Optimizer => Price {
+            occupies: took[id.index()],
+            delay: Nanos::ZERO,
+        },
+        What::Send { .. } | What::Receive { .. } | What::AllReduce { .. } => {
+            prices[op.task.0 as usize]
+        }
     })
 }

@@ -103,7 +103,11 @@ fn simulate_even(plan: &Plan) -> Trace {
                 what: Reduction::Tensor(_),
                 ..
             } if in_layer => 300,
-            What::AllReduce { what: Reduction::Gradients(_), elements, .. } => elements,
+            What::AllReduce {
+                what: Reduction::Gradients(_),
+                elements,
+                ..
+            } => elements,
             What::AllReduce { .. } | What::Optimizer => 12_345,
             What::Compute { .. } | What::Send { .. } | What::Receive { .. } => 0,
         };

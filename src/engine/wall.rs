@@ -10,7 +10,10 @@ pub(super) struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// From now on.
-    #[expect(clippy::disallowed_methods, reason = "measured durations need a wall clock, and engines hold it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "measured durations need a wall clock, and engines hold it"
+    )]
     pub(super) fn start() -> Self {
         Self(Instant::now())
     }

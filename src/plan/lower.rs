@@ -457,18 +457,22 @@ impl Lowering<'_> {
             return;
         };
         let holds = issued.at.pp == first_holder || issued.at.pp == last_holder;
-        if !load.shape.tied || first_holder == last_holder || !holds {
+        if !load.shape.tied || self.program.stages.len() == 1 || !holds {
             return;
         }
-        let mut ranks =
-            [first_holder, last_holder].map(|pp| self.job.mesh.rank(Coord { pp, ..issued.at }));
+        let ends = [first_holder, last_holder].into_iter();
+        let mut ranks: Vec<Rank> = ends
+            .map(|pp| self.job.mesh.rank(Coord { pp, ..issued.at }))
+            .collect();
         ranks.sort_unstable();
+        // A rank that holds both (a V placement) sums its own two: a group of one, which costs nothing.
+        ranks.dedup();
         let elements = load.shape.embedding_params(self.job.mesh.tp());
         let name = "all-reduce tied embedding";
         let what = Reduction::TiedEmbedding;
         let call = Call {
             axis: Axis::Embedding,
-            ranks: ranks.to_vec(),
+            ranks,
             what,
             elements,
             name,

@@ -37,15 +37,21 @@ impl DataGraph {
             match program.op(members[0]).what {
                 What::Optimizer => continue,
                 What::Compute { segment: None, .. } => return Err(EmulateError::NoModel),
-                What::Compute { .. } | What::Send { .. } | What::Receive { .. } | What::AllReduce { .. } => {}
+                What::Compute { .. }
+                | What::Send { .. }
+                | What::Receive { .. }
+                | What::AllReduce { .. } => {}
             }
             for member in members {
                 index_of[member.index()] = nodes.len() as u32;
             }
             nodes.push(members[0]);
         }
-        let mut graph =
-            Self { successors: vec![Vec::new(); nodes.len()], waiting: vec![0; nodes.len()], nodes };
+        let mut graph = Self {
+            successors: vec![Vec::new(); nodes.len()],
+            waiting: vec![0; nodes.len()],
+            nodes,
+        };
         for rank in 0..program.mesh.ranks() as u32 {
             let mut needs = Needs::default();
             for id in program.ops_of(Rank(rank)) {
@@ -106,7 +112,10 @@ impl Needs {
         let mut before = program.waits(op).to_vec();
         match op.what {
             What::Receive { .. } => before.push(plan.partner(id)),
-            What::Compute { segment: Some(segment), place } => {
+            What::Compute {
+                segment: Some(segment),
+                place,
+            } => {
                 let flight = self.flights.insert((op.stage, op.micro_batch), id);
                 before.extend(flight);
                 if place.pass != Pass::Forward {
@@ -143,8 +152,14 @@ impl Needs {
             Reduction::Gradients(_) => (false, Some(op.stage)),
             Reduction::TiedEmbedding | Reduction::Norm => (true, None),
         };
-        debug_assert!(op.stream != Stream::Compute && !program.stages.is_empty(), "collectives only");
-        let wanted = self.ends.iter().filter(move |(stage, _)| all || of_stage == Some(**stage));
+        debug_assert!(
+            op.stream != Stream::Compute && !program.stages.is_empty(),
+            "collectives only"
+        );
+        let wanted = self
+            .ends
+            .iter()
+            .filter(move |(stage, _)| all || of_stage == Some(**stage));
         wanted.flat_map(|(_, ends)| ends.iter().copied())
     }
 }

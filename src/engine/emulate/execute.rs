@@ -77,7 +77,12 @@ impl<'a> Step<'a> {
         match of_replica_0 {
             Some(squares) => Ok(squares),
             // A single rank has no one to sum with.
-            None => self.emulator.replica(0).into_iter().map(Shard::square_norm).sum(),
+            None => self
+                .emulator
+                .replica(0)
+                .into_iter()
+                .map(Shard::square_norm)
+                .sum(),
         }
     }
 
@@ -87,12 +92,16 @@ impl<'a> Step<'a> {
         let op = program.op(id);
         let rank = program.rank_of(id);
         match op.what {
-            What::Compute { segment: Some(segment), place } => {
-                self.compute((rank, op.stage, op.micro_batch), segment, place)
-            }
+            What::Compute {
+                segment: Some(segment),
+                place,
+            } => self.compute((rank, op.stage, op.micro_batch), segment, place),
             What::Send { to, tag } => self.send(rank, to, tag),
             What::AllReduce { what, .. } => {
-                let members = self.members.get(&id).map_or(std::slice::from_ref(&id), Vec::as_slice);
+                let members = self
+                    .members
+                    .get(&id)
+                    .map_or(std::slice::from_ref(&id), Vec::as_slice);
                 self.all_reduce(members, what)
             }
             // A receive is only an event: what was sent is in the inbox by now.
@@ -116,7 +125,10 @@ impl<'a> Step<'a> {
     }
 
     fn shard(&self, rank: Rank, stage: u32) -> Result<&Shard> {
-        self.emulator.shards.get(&(rank, stage)).ok_or(ModelError::Nothing("shard"))
+        self.emulator
+            .shards
+            .get(&(rank, stage))
+            .ok_or(ModelError::Nothing("shard"))
     }
 
     /// The micro-batch in flight, new at its first forward, with the input of a pass that begins.
@@ -132,7 +144,11 @@ impl<'a> Step<'a> {
         if place.first
             && let Some(pass) = self.needs_input(stage, place.pass)
         {
-            let tag = Tag { pass, stage, micro_batch };
+            let tag = Tag {
+                pass,
+                stage,
+                micro_batch,
+            };
             let input = lock(&self.inbox).remove(&(rank, tag));
             flight.put_input(&input.ok_or(ModelError::Nothing("input from another stage"))?)?;
         }
@@ -166,7 +182,11 @@ impl<'a> Step<'a> {
             Pass::Backward | Pass::InputGrad if stage > 0 => (stage - 1, Pass::InputGrad),
             Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return Ok(()),
         };
-        let tag = Tag { pass: made, stage: target, micro_batch };
+        let tag = Tag {
+            pass: made,
+            stage: target,
+            micro_batch,
+        };
         let is_here = program.holders[target as usize] == program.mesh.coord(rank).pp;
         let output = flight.take_output()?;
         lock(if is_here { &self.inbox } else { &self.outbox }).insert((rank, tag), output);
@@ -175,7 +195,10 @@ impl<'a> Step<'a> {
 
     fn send(&self, from: Rank, to: Rank, tag: Tag) -> Result<()> {
         let sent = lock(&self.outbox).remove(&(from, tag));
-        lock(&self.inbox).insert((to, tag), sent.ok_or(ModelError::Nothing("output to send"))?);
+        lock(&self.inbox).insert(
+            (to, tag),
+            sent.ok_or(ModelError::Nothing("output to send"))?,
+        );
         Ok(())
     }
 
@@ -193,13 +216,21 @@ impl<'a> Step<'a> {
         let keys: Vec<FlightKey> = members.iter().map(|&id| self.flight_key(id)).collect();
         let parts = {
             let mut flights = lock(&self.flights);
-            let mut part = |key| flights.get_mut(key).ok_or(ModelError::Nothing("flight"))?.take_partial();
+            let mut part = |key| {
+                flights
+                    .get_mut(key)
+                    .ok_or(ModelError::Nothing("flight"))?
+                    .take_partial()
+            };
             keys.iter().map(&mut part).collect::<Result<Vec<_>>>()?
         };
         let sum = reduce(kind, &parts)?;
         let mut flights = lock(&self.flights);
         for key in &keys {
-            flights.get_mut(key).ok_or(ModelError::Nothing("flight"))?.put_reduced(sum.clone());
+            flights
+                .get_mut(key)
+                .ok_or(ModelError::Nothing("flight"))?
+                .put_reduced(sum.clone());
         }
         Ok(())
     }
@@ -215,9 +246,14 @@ impl<'a> Step<'a> {
             self.shard(rank, stage)
         });
         let shards = shards.collect::<Result<Vec<_>>>()?;
-        let parts = shards.iter().map(|shard| shard.gradient(bucket)).collect::<Result<Vec<_>>>()?;
+        let parts = shards
+            .iter()
+            .map(|shard| shard.gradient(bucket))
+            .collect::<Result<Vec<_>>>()?;
         let sum = sum_gradients(&parts)?;
-        shards.iter().try_for_each(|shard| shard.set_gradient(bucket, sum.clone()))
+        shards
+            .iter()
+            .try_for_each(|shard| shard.set_gradient(bucket, sum.clone()))
     }
 
     fn reduce_tied(&self, members: &[OpId]) -> Result<()> {
@@ -229,10 +265,14 @@ impl<'a> Step<'a> {
                 }
             }
         }
-        let parts: Vec<Vec<Tensor>> = held.iter().map(|(_, gradient)| vec![gradient.clone()]).collect();
+        let parts: Vec<Vec<Tensor>> = held
+            .iter()
+            .map(|(_, gradient)| vec![gradient.clone()])
+            .collect();
         let sum = sum_gradients(&parts)?;
         held.iter().try_for_each(|(shard, _)| {
-            sum.iter().try_for_each(|sum| shard.set_tied_gradient(sum.clone()))
+            sum.iter()
+                .try_for_each(|sum| shard.set_tied_gradient(sum.clone()))
         })
     }
 
@@ -245,7 +285,9 @@ impl<'a> Step<'a> {
             return Ok(());
         }
         let ranks = program.mesh.group(Axis::Model, Coord { dp, tp: 0, pp: 0 });
-        let shards = ranks.into_iter().flat_map(|rank| self.emulator.shards_of(rank));
+        let shards = ranks
+            .into_iter()
+            .flat_map(|rank| self.emulator.shards_of(rank));
         let squares: f64 = shards.map(Shard::square_norm).sum::<Result<f64>>()?;
         *lock(&self.squares) = Some(squares);
         Ok(())

@@ -40,7 +40,9 @@ pub enum EmulateError {
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The loss or the gradients are not numbers any more.
-    #[error("step {step}: the {what} is not a finite number ({value}); a lower learning rate or clipping keeps training stable")]
+    #[error(
+        "step {step}: the {what} is not a finite number ({value}); a lower learning rate or clipping keeps training stable"
+    )]
     NotFinite {
         /// Which step, from 0.
         step: u64,
@@ -99,7 +101,8 @@ impl Emulator {
         let program = plan.program();
         let mut shards = HashMap::new();
         for (index, at) in program.mesh.coords().enumerate() {
-            for stage in (0..program.stages.len()).filter(|&stage| program.holders[stage] == at.pp) {
+            for stage in (0..program.stages.len()).filter(|&stage| program.holders[stage] == at.pp)
+            {
                 let place = ShardPlace {
                     stage: program.stages[stage].clone(),
                     tp_index: at.tp,
@@ -111,7 +114,15 @@ impl Emulator {
         }
         let graph = DataGraph::new(&plan)?;
         let shape = shape.clone();
-        Ok(Self { plan, graph, shape, shards, micro_batch_size, threads: threads.max(1), steps: 0 })
+        Ok(Self {
+            plan,
+            graph,
+            shape,
+            shards,
+            micro_batch_size,
+            threads: threads.max(1),
+            steps: 0,
+        })
     }
 
     /// Steps done.
@@ -121,7 +132,12 @@ impl Emulator {
 
     /// One step of training on `tokens` `[global batch, seq + 1]`. Ends early, with
     /// [`EmulateError::Stopped`], soon after `stop` is set; the weights are then to be thrown away.
-    pub fn step(&mut self, tokens: &Tensor, keep_gradients: bool, stop: &AtomicBool) -> Result<Outcome, EmulateError> {
+    pub fn step(
+        &mut self,
+        tokens: &Tensor,
+        keep_gradients: bool,
+        stop: &AtomicBool,
+    ) -> Result<Outcome, EmulateError> {
         let count = self.plan.program().ops().len();
         let took: Vec<AtomicU64> = (0..count).map(|_| AtomicU64::new(0)).collect();
         let step = Step::new(self, tokens)?;
@@ -133,12 +149,22 @@ impl Emulator {
         };
         worklist::run(&self.graph, self.threads, stop, &run)?;
         let (loss, grad_norm) = self.check(&step, tokens)?;
-        let gradients = keep_gradients.then(|| gather_gradients(&self.shape, &self.replica(0))).transpose()?;
+        let gradients = keep_gradients
+            .then(|| gather_gradients(&self.shape, &self.replica(0)))
+            .transpose()?;
         let scale = clip_scale(&self.shape.optimizer, grad_norm);
         self.optimize(scale, &took, stop)?;
         self.steps += 1;
-        let took = took.iter().map(|nanos| Nanos(nanos.load(Ordering::Relaxed))).collect();
-        Ok(Outcome { loss, grad_norm, took, gradients })
+        let took = took
+            .iter()
+            .map(|nanos| Nanos(nanos.load(Ordering::Relaxed)))
+            .collect();
+        Ok(Outcome {
+            loss,
+            grad_norm,
+            took,
+            gradients,
+        })
     }
 
     /// The loss and the norm, if they are numbers.
@@ -148,17 +174,29 @@ impl Emulator {
         let grad_norm = step.square_norm()?.sqrt();
         for (what, value) in [("loss", loss), ("gradients' norm", grad_norm)] {
             if !value.is_finite() {
-                return Err(EmulateError::NotFinite { step: self.steps, what, value });
+                return Err(EmulateError::NotFinite {
+                    step: self.steps,
+                    what,
+                    value,
+                });
             }
         }
         Ok((loss, grad_norm))
     }
 
     /// Every rank's optimizer, side by side.
-    fn optimize(&self, scale: f64, took: &[AtomicU64], stop: &AtomicBool) -> Result<(), EmulateError> {
+    fn optimize(
+        &self,
+        scale: f64,
+        took: &[AtomicU64],
+        stop: &AtomicBool,
+    ) -> Result<(), EmulateError> {
         let ops = self.plan.program().ops();
         let is_optimizer = |index: &usize| ops[*index].what == What::Optimizer;
-        let nodes: Vec<OpId> = (0..ops.len()).filter(is_optimizer).map(|index| OpId(index as u32)).collect();
+        let nodes: Vec<OpId> = (0..ops.len())
+            .filter(is_optimizer)
+            .map(|index| OpId(index as u32))
+            .collect();
         worklist::run_all(&nodes, self.threads, stop, &|node| {
             let watch = Stopwatch::start();
             let rank = self.plan.program().rank_of(node);
@@ -174,7 +212,11 @@ impl Emulator {
     fn failed(&self, node: OpId, source: ModelError) -> EmulateError {
         let program = self.plan.program();
         let what = program.labels[program.op(node).label.0 as usize].short();
-        EmulateError::Maths { rank: program.rank_of(node), what, source }
+        EmulateError::Maths {
+            rank: program.rank_of(node),
+            what,
+            source,
+        }
     }
 
     /// A rank's shards, by stage.
@@ -187,7 +229,10 @@ impl Emulator {
     fn replica(&self, dp: usize) -> Vec<&Shard> {
         let mesh = self.plan.program().mesh;
         let ranks = mesh.group(Axis::Model, Coord { dp, tp: 0, pp: 0 });
-        ranks.into_iter().flat_map(|rank| self.shards_of(rank)).collect()
+        ranks
+            .into_iter()
+            .flat_map(|rank| self.shards_of(rank))
+            .collect()
     }
 
     /// The whole weights, of the first replica.
@@ -209,7 +254,9 @@ impl Emulator {
     /// Parameters that each rank really holds, in the order of ranks.
     pub fn params(&self) -> Vec<u64> {
         let ranks = 0..self.plan.program().mesh.ranks() as u32;
-        ranks.map(|rank| self.shards_of(Rank(rank)).map(Shard::params).sum()).collect()
+        ranks
+            .map(|rank| self.shards_of(Rank(rank)).map(Shard::params).sum())
+            .collect()
     }
 }
 

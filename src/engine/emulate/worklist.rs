@@ -27,8 +27,16 @@ pub(super) fn run(
     work: &(dyn Fn(OpId) -> Result<(), EmulateError> + Sync),
 ) -> Result<(), EmulateError> {
     let waiting = graph.waiting();
-    let ready = (0..graph.len() as u32).filter(|&node| waiting[node as usize] == 0).map(Reverse).collect();
-    let list = Mutex::new(List { ready, waiting, left: graph.len(), failed: None });
+    let ready = (0..graph.len() as u32)
+        .filter(|&node| waiting[node as usize] == 0)
+        .map(Reverse)
+        .collect();
+    let list = Mutex::new(List {
+        ready,
+        waiting,
+        left: graph.len(),
+        failed: None,
+    });
     let changed = Condvar::new();
     let worker = || {
         while let Some(node) = next(&list, &changed, stop) {
@@ -56,7 +64,11 @@ pub(super) fn run_all(
     let failed = Mutex::new(None);
     let worker = || {
         while let Some(&node) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let done = if stop.load(Ordering::Relaxed) { Err(EmulateError::Stopped) } else { guarded(work, node) };
+            let done = if stop.load(Ordering::Relaxed) {
+                Err(EmulateError::Stopped)
+            } else {
+                guarded(work, node)
+            };
             if let Err(error) = done {
                 lock(&failed).get_or_insert(error);
                 return;
@@ -64,7 +76,10 @@ pub(super) fn run_all(
         }
     };
     side_by_side(threads, &worker)?;
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    failed
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .map_or(Ok(()), Err)
 }
 
 /// Runs `worker` on so many threads, of which the caller's is one, until all return.
@@ -76,7 +91,9 @@ fn side_by_side(threads: usize, worker: &(dyn Fn() + Sync)) -> Result<(), Emulat
     std::thread::scope(|scope| {
         for index in 1..threads {
             let named = std::thread::Builder::new().name(format!("emulate-{index}"));
-            named.spawn_scoped(scope, worker).map_err(|error| EmulateError::Thread(error.to_string()))?;
+            named
+                .spawn_scoped(scope, worker)
+                .map_err(|error| EmulateError::Thread(error.to_string()))?;
         }
         worker();
         Ok(())
@@ -90,7 +107,9 @@ fn guarded(
 ) -> Result<(), EmulateError> {
     catch_unwind(AssertUnwindSafe(|| work(node))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        let text = text
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic");
         Err(EmulateError::Thread(text.to_owned()))
     })
 }
@@ -110,7 +129,13 @@ fn next(list: &Mutex<List>, changed: &Condvar, stop: &AtomicBool) -> Option<u32>
     }
 }
 
-fn finish(list: &Mutex<List>, changed: &Condvar, graph: &DataGraph, node: u32, done: Result<(), EmulateError>) {
+fn finish(
+    list: &Mutex<List>,
+    changed: &Condvar,
+    graph: &DataGraph,
+    node: u32,
+    done: Result<(), EmulateError>,
+) {
     let mut list = lock(list);
     if let Err(error) = done {
         list.failed.get_or_insert(error);
