@@ -175,12 +175,14 @@ impl Lowering<'_> {
 
     /// Receives what the turn needs, computes, sends what it made.
     fn turn(&mut self, issued: &mut Issued, turn: &Turn) -> Result<(), PlanError> {
-        let mut waits = Vec::new();
+        let mut inputs = Vec::new();
         for action in turn.actions() {
-            waits.extend(self.input(issued, action)?);
+            inputs.push(self.input(issued, action)?);
         }
-        for action in turn.actions() {
-            self.pass(issued, action, &std::mem::take(&mut waits));
+        for (index, action) in turn.actions().enumerate() {
+            // The first of a pair starts with the inputs of both.
+            let waits: Vec<OpId> = inputs[index..].iter().copied().flatten().collect();
+            self.pass(issued, action, &waits);
         }
         for action in turn.actions() {
             self.output(issued, action);
@@ -244,7 +246,8 @@ impl Lowering<'_> {
             Pass::Forward | Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return,
         };
         let holder = self.program.holders[target as usize];
-        let (Some(end), false) = (issued.last, holder == issued.at.pp) else {
+        let made = issued.ends.get(&(pass, action.stage, action.micro_batch));
+        let (Some(end), Some(made), false) = (issued.last, made, holder == issued.at.pp) else {
             return;
         };
         let to = self.job.mesh.rank(Coord {
@@ -258,11 +261,9 @@ impl Lowering<'_> {
         };
         let label = LabelId(self.labels(action).0 + 1);
         let op = self.message(What::Send { to, tag }, stream, label, action);
-        let op = NewOp {
-            task: self.send_task(issued.rank, to),
-            ..op
-        };
-        self.program.issue(op, &[end]);
+        let task = self.send_task(issued.rank, to);
+        // Both of a pair end together, so the first's output leaves with the second's.
+        self.program.issue(NewOp { task, ..op }, &[*made, end]);
     }
 
     fn message(&self, what: What, stream: Stream, label: LabelId, action: Action) -> NewOp {
