@@ -4,6 +4,7 @@
 //! the window, the pictures and the figures read the trace. `ARCHITECTURE.md` has the layers.
 
 pub mod mesh;
+pub mod scene;
 pub mod shape;
 pub mod trace;
 pub mod units;
