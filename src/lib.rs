@@ -3,6 +3,8 @@
 //! A schedule, a mesh and a model's shape become a plan; an engine runs the plan and emits a trace;
 //! the window, the pictures and the figures read the trace. `ARCHITECTURE.md` has the layers.
 
+#[cfg(feature = "desktop")]
+pub mod export;
 pub mod mesh;
 pub mod scene;
 pub mod shape;

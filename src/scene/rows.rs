@@ -213,11 +213,10 @@ mod tests {
         let groups: Vec<u32> = (0..replicas)
             .flat_map(|dp| (0..stages).map(move |_| dp))
             .collect();
-        Overview {
-            order: (0..groups.len()).collect(),
-            groups,
-            ..Overview::default()
-        }
+        let mut overview = Overview::default();
+        overview.order = (0..groups.len()).collect();
+        overview.groups = groups;
+        overview
     }
 
     #[test]
