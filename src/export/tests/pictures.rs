@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::scene::sample::Sample;
 use crate::scene::tokens::Theme;
-use crate::scene::{Card, Picture, Size, Stamp};
+use crate::scene::{Arrows, Card, Look, Overview, Picture, Size, Stamp, Timeline, Viewport};
 use crate::trace::Trace;
-use crate::units::percent;
+use crate::units::{Bytes, Nanos, percent};
 
 use super::super::{Export, Fonts, Format, png, svg};
 
@@ -88,7 +88,7 @@ fn an_svg_is_well_formed_and_its_text_is_text() {
         .descendants()
         .filter_map(|node| node.text())
         .collect();
-    for word in ["F3", "B7", "GPU 5", "replica 1 · stage 3", "27.3 %"] {
+    for word in ["F3", "B7", "GPU 5", "replica 1 · stage 3", "28.5 %"] {
         assert!(words.contains(&word), "{word} is missing");
     }
     assert!(
@@ -191,5 +191,24 @@ fn pictures_to_look_at() {
         micro_batches: 32,
     }
     .trace();
+    save_live(&folder, &trace);
     save("many", &many, Theme::Dark, (1280.0, 720.0));
+}
+
+/// A window in the middle of a run: half of it drawn, a micro-batch lit, arrows, something selected.
+fn save_live(folder: &str, trace: &Trace) {
+    let overview = Overview::new(trace);
+    let now = Nanos(trace.makespan.0 * 3 / 5);
+    let mut look = Look {
+        playhead: Some(now),
+        until: Some(now),
+        arrows: Arrows::Shown,
+        capacity: Some(Bytes(24 << 20)),
+        ..Look::default()
+    };
+    look.lit.micro_batches.insert(2);
+    let view = Viewport::whole(trace, Size::new(900.0, 520.0));
+    look.selected = Timeline::new(trace, &overview, view, &look).hit(425.0, 40.0);
+    let scene = Timeline::new(trace, &overview, view, &look).scene();
+    std::fs::write(format!("{folder}/live.png"), png(&scene, 1.5).unwrap()).unwrap();
 }

@@ -257,19 +257,21 @@ fn a_failed_export_leaves_the_old_file() {
     let folder = tempfile::tempdir().unwrap();
     let trace = Trace::default();
     let (picture, report) = (Picture::default(), Value::Null);
+    let taken = folder.path().join("folder.csv");
+    std::fs::create_dir(&taken).unwrap();
+    std::fs::write(taken.join("inside"), "old").unwrap();
+    assert!(write(&taken, &export(&trace, &picture, &report)).is_err());
+    assert_eq!(
+        std::fs::read_to_string(taken.join("inside")).unwrap(),
+        "old"
+    );
     let path = folder.path().join("old.pdf");
     std::fs::write(&path, "old").unwrap();
-    let broken = Picture {
-        size: crate::scene::Size::new(-1.0, f32::NAN),
-        ..Picture::default()
-    };
-    assert!(write(&path, &export(&trace, &broken, &report)).is_err());
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
     write(&path, &export(&trace, &picture, &report)).unwrap();
     assert!(std::fs::read(&path).unwrap().starts_with(b"%PDF"));
     assert_eq!(
         std::fs::read_dir(folder.path()).unwrap().count(),
-        1,
+        2,
         "nothing is left over"
     );
     let nowhere = folder.path().join("no/such/folder.csv");

@@ -88,6 +88,9 @@ fn why_not(text: &[u8], error: serde_json::Error) -> ImportError {
     struct Probe {
         shardscope: Option<IgnoredAny>,
     }
+    if text.trim_ascii_start().starts_with(b"[") {
+        return ImportError::Foreign;
+    }
     match serde_json::from_slice::<Probe>(text) {
         Ok(Probe {
             shardscope: Some(_),
