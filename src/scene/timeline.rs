@@ -7,7 +7,7 @@ use super::canvas::Canvas;
 use super::colour::Colour;
 use super::look::{Arrows, Hit, Look, Viewport};
 use super::overview::Overview;
-use super::rows::{Band, Rows};
+use super::rows::{Band, Rows, Track};
 use super::scale::Scale;
 use super::shape::{Point, Quad, Rect, Scene, Stroke};
 use super::tokens::Palette;
@@ -161,15 +161,15 @@ impl<'a> Timeline<'a> {
             .iter()
             .find(|(_, band)| band.contains(within))?;
         let lower = within > band.top + band.height / 2.0;
-        let streams = track.streams();
-        let nearest = if lower {
-            streams.last()
-        } else {
-            streams.first()
-        };
-        nearest
-            .and_then(|&stream| found(stream))
-            .or_else(|| streams.iter().find_map(|&stream| found(stream)))
+        if lower && *track == Track::Sends && self.rows.sends_apart {
+            return found(Stream::SendPrev);
+        }
+        // What is drawn last is on top.
+        track
+            .streams()
+            .iter()
+            .rev()
+            .find_map(|&stream| found(stream))
     }
 
     /// The span of `lane` at `x`, or the nearest within reach.
