@@ -138,7 +138,7 @@ impl<'a> Timeline<'a> {
 
     /// What is at a point of the scene.
     pub fn hit(&self, x: f32, y: f32) -> Option<Hit> {
-        if !self.plot.contains(Point::new(x, y)) {
+        if !self.plot.contains(Point::new(x, y)) || self.scale.time(x) > self.until() {
             return None;
         }
         let rank_index = self.rank_at(y)?;
