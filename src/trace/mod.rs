@@ -12,6 +12,7 @@ mod lane;
 pub use figures::{Bubbles, TimeSplit};
 pub use lane::{Lane, LaneId, Phase, Span, Stream};
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ pub struct Label {
     /// What kind of operation.
     pub kind: Kind,
     /// Its name, such as `attention`, `all-reduce gradients`.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// The pass it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<Pass>,
@@ -64,7 +65,7 @@ pub struct Label {
     pub layer: Option<u32>,
     /// The process group's axis: `dp`, `tp`, `pp`, `model`, `embedding`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
+    pub group: Option<Cow<'static, str>>,
     /// Bytes moved, as nccl-tests would print the size.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes: u64,
@@ -76,7 +77,7 @@ fn is_zero(bytes: &u64) -> bool {
 
 impl Label {
     /// A label of `kind` called `name`, with nothing else known.
-    pub fn new(kind: Kind, name: impl Into<String>) -> Self {
+    pub fn new(kind: Kind, name: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
             name: name.into(),
@@ -93,7 +94,7 @@ impl Label {
     pub fn short(&self) -> String {
         match (self.pass, self.micro_batch) {
             (Some(pass), Some(micro_batch)) => format!("{}{micro_batch}", pass.letter()),
-            _ => self.name.clone(),
+            _ => self.name.clone().into_owned(),
         }
     }
 }

@@ -1,0 +1,323 @@
+//! The virtual clock: when each operation of a plan starts and ends, given what it costs.
+//!
+//! An operation starts at the later of the end of the one before it on its stream and its waits. A receive
+//! is an event; a send occupies its stream and arrives when it is through. A collective starts when its
+//! last member arrives and ends for all at once. Since a plan's nodes come in an order in which each
+//! follows all that it waits for, one pass over them is enough.
+
+use super::gaps::{self, Blocker};
+use crate::hardware::Price;
+use crate::plan::{Node, Op, OpId, Plan, Program, What};
+use crate::trace::{Arrow, Kind, Label, Memory, Phase, RankInfo, Span, Stream, Trace};
+use crate::units::{Bytes, Nanos, Rank};
+
+/// When an operation was ready, ran and was through.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    /// All that it needs is there and its stream is free: for a collective, the member's arrival.
+    ready: Nanos,
+    /// It runs: for a collective, its last member has arrived.
+    start: Nanos,
+    /// It is through: what it made can be used.
+    end: Nanos,
+}
+
+/// What is known of a rank so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct RankState {
+    /// When each stream is free.
+    free: [Nanos; Stream::ALL.len()],
+    /// Start of the pass being run.
+    pass_start: Nanos,
+    /// Activations held.
+    held: i64,
+    /// End of its last pass.
+    passes_end: Nanos,
+}
+
+struct Run<'a> {
+    program: &'a Program,
+    plan: &'a Plan,
+    owners: Vec<u32>,
+    times: Vec<Times>,
+    ranks: Vec<RankState>,
+    /// End of the last pass of each replica.
+    replicas: Vec<Nanos>,
+    trace: Trace,
+    blockers: Vec<Blocker>,
+}
+
+/// Runs one step; `price` says what an operation costs.
+pub(super) fn run(plan: &Plan, price: impl Fn(OpId, &Op) -> Price) -> Trace {
+    let program = plan.program();
+    let mut run = Run::new(plan);
+    for node in plan.nodes() {
+        match node {
+            Node::Op(id) => {
+                let op = program.op(id);
+                run.op(id, op, price(id, op));
+            }
+            Node::Collective(members) => {
+                let price = price(members[0], program.op(members[0]));
+                run.collective(members, price);
+            }
+        }
+    }
+    run.finish()
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let program = plan.program();
+        let ranks = program.mesh.ranks();
+        let info = |(index, at): (usize, crate::mesh::Coord)| RankInfo {
+            rank: Rank(index as u32),
+            dp: at.dp as u32,
+            tp: at.tp as u32,
+            pp: at.pp as u32,
+            pipeline_end: Nanos::ZERO,
+            peak_in_flight: program.peak_in_flight[index],
+        };
+        let infos = program.mesh.coords().enumerate().map(info).collect();
+        let mut trace = Trace::new(infos, program.labels.clone());
+        trace.memory = program
+            .memory
+            .iter()
+            .map(|&fixed| Memory {
+                fixed,
+                activations: Vec::new(),
+            })
+            .collect();
+        let mut owners = vec![0; program.ops().len()];
+        for rank in 0..ranks as u32 {
+            for id in program.ops_of(Rank(rank)) {
+                owners[id.index()] = rank;
+            }
+        }
+        Self {
+            program,
+            plan,
+            owners,
+            times: vec![Times::default(); program.ops().len()],
+            ranks: vec![RankState::default(); ranks],
+            replicas: vec![Nanos::ZERO; program.mesh.dp()],
+            trace,
+            blockers: Vec::new(),
+        }
+    }
+
+    fn op(&mut self, id: OpId, op: &Op, price: Price) {
+        let rank = self.owners[id.index()] as usize;
+        if let What::Receive { .. } = op.what {
+            let sent = self.times[self.plan.partner(id).index()];
+            self.times[id.index()] = Times {
+                ready: sent.ready,
+                start: sent.ready,
+                end: sent.end,
+            };
+            return;
+        }
+        let made = self
+            .program
+            .waits(op)
+            .iter()
+            .map(|wait| self.times[wait.index()].end)
+            .max();
+        let made = made.unwrap_or_default();
+        let start = made.max(self.ranks[rank].free[op.stream as usize]);
+        let through = start + price.occupies;
+        let times = match op.what {
+            // A send is in flight from when what it sends was made, even while it queues.
+            What::Send { .. } => Times {
+                ready: made,
+                start,
+                end: through + price.delay,
+            },
+            _ => Times {
+                ready: start,
+                start,
+                end: through,
+            },
+        };
+        if op.stream == Stream::Compute {
+            self.gap(rank, op, start);
+            self.computed(rank, op, times);
+        } else {
+            self.sent(rank, op, times);
+        }
+        self.ranks[rank].free[op.stream as usize] = through;
+        self.times[id.index()] = times;
+    }
+
+    /// A computation: its span, its pass, its memory.
+    fn computed(&mut self, rank: usize, op: &Op, times: Times) {
+        let Times { start, end, .. } = times;
+        let span = Span {
+            start,
+            end,
+            label: op.label,
+            phase: Phase::Busy,
+        };
+        self.trace.lane_mut(rank, Stream::Compute).push(span);
+        self.remember(rank, op.memory, if op.memory > 0 { start } else { end });
+        match op.what {
+            What::Compute { place, .. } => {
+                let state = &mut self.ranks[rank];
+                if place.first {
+                    state.pass_start = start;
+                }
+                if place.last {
+                    state.passes_end = end;
+                    let span = Span {
+                        start: state.pass_start,
+                        end,
+                        label: place.label,
+                        phase: Phase::Busy,
+                    };
+                    self.trace.lane_mut(rank, Stream::Passes).push(span);
+                    let replica = &mut self.replicas[self.trace.ranks[rank].dp as usize];
+                    *replica = (*replica).max(end);
+                }
+            }
+            _ => self.trace.lane_mut(rank, Stream::Passes).push(span),
+        }
+    }
+
+    fn remember(&mut self, rank: usize, change: i64, at: Nanos) {
+        if change == 0 {
+            return;
+        }
+        let held = &mut self.ranks[rank].held;
+        *held += change;
+        let now = (at, Bytes((*held).max(0) as u64));
+        let points = &mut self.trace.memory[rank].activations;
+        match points.last_mut() {
+            Some(last) if last.0 == at => last.1 = now.1.max(last.1),
+            _ => points.push(now),
+        }
+    }
+
+    fn sent(&mut self, rank: usize, op: &Op, times: Times) {
+        let Times { start, end, .. } = times;
+        let span = Span {
+            start,
+            end,
+            label: op.label,
+            phase: Phase::Transfer,
+        };
+        self.trace.lane_mut(rank, op.stream).push(span);
+        if let What::Send { to, .. } = op.what {
+            let from = Rank(rank as u32);
+            self.trace.arrows.push(Arrow {
+                from,
+                left: start,
+                to,
+                arrived: end,
+                label: op.label,
+            });
+        }
+    }
+
+    /// All members of a collective: each waits from its arrival until the last one's.
+    fn collective(&mut self, members: &[OpId], price: Price) {
+        let mut start = Nanos::ZERO;
+        for &id in members {
+            let op = self.program.op(id);
+            let free = self.ranks[self.owners[id.index()] as usize].free[op.stream as usize];
+            let made = self
+                .program
+                .waits(op)
+                .iter()
+                .map(|wait| self.times[wait.index()].end)
+                .max();
+            let ready = free.max(made.unwrap_or_default());
+            self.times[id.index()].ready = ready;
+            start = start.max(ready);
+        }
+        let end = start + price.occupies;
+        for &id in members {
+            let op = self.program.op(id);
+            let rank = self.owners[id.index()] as usize;
+            let ready = self.times[id.index()].ready;
+            self.times[id.index()] = Times { ready, start, end };
+            self.ranks[rank].free[op.stream as usize] = end;
+            let lane = self.trace.lane_mut(rank, op.stream);
+            lane.push(Span {
+                start: ready,
+                end: start,
+                label: op.label,
+                phase: Phase::Waiting,
+            });
+            lane.push(Span {
+                start,
+                end,
+                label: op.label,
+                phase: Phase::Transfer,
+            });
+        }
+    }
+
+    /// Fills the time before a computation: why was there nothing to compute?
+    fn gap(&mut self, rank: usize, op: &Op, until: Nanos) {
+        let from = self.ranks[rank].free[Stream::Compute as usize];
+        if until <= from {
+            return;
+        }
+        self.blockers.clear();
+        for &wait in self.program.waits(op) {
+            let Times { ready, start, end } = self.times[wait.index()];
+            match self.program.op(wait).what {
+                What::Receive { .. } => self.blockers.push(Blocker::sent(ready, end)),
+                What::AllReduce { .. } => {
+                    self.blockers.push(Blocker::collective(ready, start, end))
+                }
+                What::Compute { .. } | What::Optimizer | What::Send { .. } => {}
+            }
+        }
+        let is_pass = matches!(op.what, What::Compute { .. });
+        // No pass is left: until the pipeline's end that is the bubble, whatever runs underneath.
+        let bubble = if is_pass {
+            Nanos::ZERO
+        } else {
+            self.replicas[self.trace.ranks[rank].dp as usize]
+        };
+        let lane = self.trace.lane_mut(rank, Stream::Compute);
+        let rest = if is_pass { Phase::Idle } else { Phase::Waiting };
+        gaps::fill(
+            lane,
+            (from, until),
+            bubble,
+            &self.blockers,
+            (op.label, rest),
+        );
+    }
+
+    /// The step ends for all at once: who is through earlier waits for the others.
+    fn finish(mut self) -> Trace {
+        let makespan = self
+            .times
+            .iter()
+            .map(|times| times.end)
+            .max()
+            .unwrap_or_default();
+        let label = crate::trace::LabelId(self.trace.labels.len() as u32);
+        self.trace
+            .labels
+            .push(Label::new(Kind::End, "end of the step"));
+        for rank in 0..self.ranks.len() {
+            let pipeline_end = self.replicas[self.trace.ranks[rank].dp as usize];
+            self.trace.ranks[rank].pipeline_end = pipeline_end;
+            let from = self.ranks[rank].free[Stream::Compute as usize];
+            let lane = self.trace.lane_mut(rank, Stream::Compute);
+            gaps::fill(
+                lane,
+                (from, makespan),
+                pipeline_end,
+                &[],
+                (label, Phase::Waiting),
+            );
+        }
+        self.trace.makespan = makespan;
+        self.trace
+    }
+}

@@ -1,0 +1,226 @@
+//! The clock against the textbook and published figures, and the words for the figures as properties.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::hardware::{CostModel, Hardware, PassTimes, Precision, Price};
+use crate::mesh::Mesh;
+use crate::plan::{Job, Load, ModelLoad, Plan, Reduction, What, lower};
+use crate::schedule::ScheduleKind;
+use crate::shape::ModelShape;
+use crate::trace::{Bubbles, Trace};
+use crate::units::{Nanos, Pass};
+
+fn passes(kind: ScheduleKind, pp: usize, m: usize) -> Plan {
+    let schedule = kind.build(pp, m, 1).unwrap();
+    lower(&Job {
+        mesh: Mesh::new(1, 1, pp).unwrap(),
+        schedule: &schedule,
+        load: Load::Passes,
+    })
+    .unwrap()
+}
+
+fn classroom() -> CostModel {
+    CostModel {
+        hardware: Hardware::profile("classroom").unwrap(),
+        precision: Precision::F32,
+    }
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-9
+}
+
+#[test]
+fn unit_passes_take_33_units_and_leave_three_elevenths() {
+    for kind in ScheduleKind::ALL {
+        let trace = simulate(&passes(kind, 4, 8), &PassTimes::unit(1));
+        assert_eq!(trace.makespan, Nanos::from_millis(33.0));
+        assert!(close(trace.bubbles().of_total, 3.0 / 11.0));
+        assert!(close(trace.bubbles().of_ideal, 3.0 / 8.0));
+    }
+}
+
+#[test]
+fn the_zero_bubble_papers_1f1b_column_to_its_four_digits() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fixtures/zero_bubble_table5_9.csv"
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut rows = 0;
+    for line in text.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let millis = |index: usize| Nanos::from_millis(cells[index].parse().unwrap());
+        let times = PassTimes {
+            forward: millis(3),
+            input_grad: millis(4),
+            weight_grad: millis(5),
+            comm: millis(6),
+            chunks: 1,
+        };
+        let (pp, m) = (cells[1].parse().unwrap(), cells[2].parse().unwrap());
+        let trace = simulate(&passes(ScheduleKind::OneFOneB, pp, m), &times);
+        let published: f64 = cells[7].parse().unwrap();
+        assert_eq!(
+            (trace.bubbles().stage_span * 1e4).round() / 1e4,
+            published,
+            "{line}"
+        );
+        rows += 1;
+    }
+    assert_eq!(rows, 8);
+}
+
+#[test]
+fn with_fewer_micro_batches_than_stages_it_still_runs() {
+    // CASES 1: m = 1 gives (p-1)/p.
+    for kind in ScheduleKind::ALL {
+        for pp in [2, 4, 8] {
+            let trace = simulate(&passes(kind, pp, 1), &PassTimes::unit(1));
+            assert!(close(trace.bubbles().of_total, (pp - 1) as f64 / pp as f64));
+        }
+    }
+}
+
+/// One step in which every stage is alike, whatever it holds, and sends take no time: what the formulas
+/// assume. Layers cost, with their tensor-parallel reductions; the embedding, the head and the loss do not;
+/// gradients are reduced and the optimizer runs.
+fn simulate_even(plan: &Plan) -> Trace {
+    let labels = &plan.program().labels;
+    clock::run(plan, |_, op| {
+        let in_layer = labels[op.label.0 as usize].layer.is_some();
+        let occupies = match op.what {
+            What::Compute { place, .. } if in_layer => {
+                if place.pass == Pass::Forward {
+                    1000
+                } else {
+                    2000
+                }
+            }
+            What::AllReduce {
+                what: Reduction::Tensor(_),
+                ..
+            } if in_layer => 300,
+            What::AllReduce {
+                what: Reduction::Tensor(_),
+                ..
+            } => 0,
+            What::AllReduce { elements, .. } => elements,
+            What::Optimizer => 12_345,
+            What::Compute { .. } | What::Send { .. } | What::Receive { .. } => 0,
+        };
+        Price {
+            occupies: Nanos(occupies),
+            delay: Nanos::ZERO,
+        }
+    })
+}
+
+fn model_plan(
+    kind: ScheduleKind,
+    degrees: [usize; 3],
+    m: usize,
+    overlap: bool,
+    layers: usize,
+) -> Plan {
+    let shape = ModelShape {
+        layers,
+        ..ModelShape::preset("nano").unwrap()
+    };
+    let [dp, tp, pp] = degrees;
+    let schedule = kind.build(pp, m, 1).unwrap();
+    let load = ModelLoad {
+        shape: &shape,
+        micro_batch_size: 2,
+        precision: Precision::F32,
+        overlap,
+        gpus_per_node: 4,
+    };
+    let mesh = Mesh::new(dp, tp, pp).unwrap();
+    lower(&Job {
+        mesh,
+        schedule: &schedule,
+        load: Load::Model(load),
+    })
+    .unwrap()
+}
+
+fn splits_sum_to_the_makespan(trace: &Trace) -> bool {
+    (0..trace.ranks.len()).all(|rank| trace.split(rank).total() == trace.makespan)
+}
+
+fn kinds() -> impl Strategy<Value = ScheduleKind> {
+    prop::sample::select(ScheduleKind::ALL.to_vec())
+}
+
+fn degrees() -> impl Strategy<Value = [usize; 3]> {
+    let pick = |from: &'static [usize]| prop::sample::select(from);
+    [pick(&[1, 2, 3]), pick(&[1, 2, 4]), pick(&[1, 2, 3, 4, 8])]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_time_of_a_rank_sums_to_the_makespan(
+        kind in kinds(), degrees in degrees(), m in 1usize..10, overlap: bool, layers in 1usize..9,
+    ) {
+        let costs = classroom();
+        let trace = simulate(&model_plan(kind, degrees, m, overlap, layers), &costs);
+        prop_assert!(splits_sum_to_the_makespan(&trace));
+        let lanes = trace.lanes.iter().flat_map(|lane| lane.spans().windows(2));
+        for pair in lanes {
+            prop_assert!(pair[0].start <= pair[1].start);
+        }
+    }
+
+    #[test]
+    fn bubbles_follow_their_formulas_with_tp_dp_and_optimizer(
+        kind in kinds(), degrees in degrees(), m in 1usize..13, overlap: bool, each in 1usize..3,
+    ) {
+        let [_, _, pp] = degrees;
+        let trace = simulate_even(&model_plan(kind, degrees, m, overlap, each * pp));
+        prop_assert!(splits_sum_to_the_makespan(&trace));
+        let Bubbles { of_total, of_ideal, .. } = trace.bubbles();
+        prop_assert!(close(of_total, kind.bubble_formula(pp, m)), "{of_total}");
+        prop_assert!(close(of_ideal, (pp - 1) as f64 / m as f64), "{of_ideal}");
+    }
+
+    #[test]
+    fn gpipe_and_1f1b_take_the_published_time(
+        kind in kinds(), pp in 1usize..17, m in 1usize..65, f in 1u64..50, i in 1u64..50, w in 1u64..50,
+    ) {
+        let times = PassTimes {
+            forward: Nanos(f), input_grad: Nanos(i), weight_grad: Nanos(w), comm: Nanos::ZERO, chunks: 1,
+        };
+        let trace = simulate(&passes(kind, pp, m), &times);
+        prop_assert_eq!(trace.makespan.0, (m + pp - 1) as u64 * (f + i + w));
+        prop_assert!(close(trace.bubbles().of_total, kind.bubble_formula(pp, m)));
+        for rank in 0..pp {
+            let in_flight = match kind { ScheduleKind::GPipe => m, ScheduleKind::OneFOneB => m.min(pp - rank) };
+            prop_assert_eq!(trace.ranks[rank].peak_in_flight as usize, in_flight);
+        }
+    }
+}
+
+#[test]
+fn case_15_memory_under_1f1b_is_bounded_by_what_is_in_flight() {
+    let costs = classroom();
+    let peak = |m| {
+        let plan = model_plan(ScheduleKind::OneFOneB, [1, 1, 4], m, true, 8);
+        simulate(&plan, &costs)
+            .memory
+            .iter()
+            .map(|memory| memory.peak_activations())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(peak(8), peak(64));
+    let (first, third) = (peak(8)[0].0, peak(8)[2].0);
+    assert_eq!(
+        first,
+        2 * third,
+        "stage 0 holds four micro-batches, stage 2 two"
+    );
+}

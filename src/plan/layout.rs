@@ -1,0 +1,193 @@
+//! The degrees that a user picks, and whether they go with a model: what is wrong, why, and the nearest
+//! legal values.
+
+use serde::{Deserialize, Serialize};
+
+use crate::mesh::{Mesh, MeshError};
+use crate::schedule::{MAX_COUNT, Schedule, ScheduleError, ScheduleKind};
+use crate::shape::ModelShape;
+
+/// How a model and its batch are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// Data-parallel degree.
+    pub dp: usize,
+    /// Tensor-parallel degree.
+    pub tp: usize,
+    /// Pipeline-parallel degree.
+    pub pp: usize,
+    /// Micro-batches of each replica.
+    pub micro_batches: usize,
+    /// Sequences of a micro-batch.
+    pub micro_batch_size: usize,
+    /// The order of work.
+    pub schedule: ScheduleKind,
+    /// Stages of a pipeline rank.
+    pub chunks: usize,
+}
+
+/// Why a layout cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// A degree that is not one.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// The schedule cannot be.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// Something that tensor-parallel ranks must share equally and cannot.
+    #[error("tp {tp} does not divide the model's {count} {what}: {why}; legal tp: {}", listed(.legal))]
+    Tensor {
+        /// The degree.
+        tp: usize,
+        /// Heads, for example.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// Why it must.
+        why: &'static str,
+        /// The degrees that do, ascending.
+        legal: Vec<usize>,
+    },
+    /// A micro-batch of nothing.
+    #[error("micro-batch size is {0}, but must be from 1 to {MAX_COUNT}")]
+    MicroBatch(usize),
+    /// A batch that does not come out even.
+    #[error(
+        "global batch {batch} is not a multiple of dp x micro-batch size = {dp} x {size} = {}: each of the {dp} \
+         replicas takes whole micro-batches; nearest legal: {}", .dp * .size, listed(.legal)
+    )]
+    GlobalBatch {
+        /// What was asked for.
+        batch: usize,
+        /// Data-parallel degree.
+        dp: usize,
+        /// Sequences of a micro-batch.
+        size: usize,
+        /// The next batches that come out even.
+        legal: Vec<usize>,
+    },
+}
+
+fn listed(values: &[usize]) -> String {
+    values
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            dp: 1,
+            tp: 1,
+            pp: 1,
+            micro_batches: 1,
+            micro_batch_size: 1,
+            schedule: ScheduleKind::OneFOneB,
+            chunks: 1,
+        }
+    }
+}
+
+impl Layout {
+    /// GPUs, if they can be counted.
+    pub fn mesh(&self) -> Result<Mesh, MeshError> {
+        Mesh::new(self.dp, self.tp, self.pp)
+    }
+
+    /// The order of work.
+    pub fn build_schedule(&self) -> Result<Schedule, ScheduleError> {
+        self.schedule
+            .build(self.pp, self.micro_batches, self.chunks)
+    }
+
+    /// Sequences of a step.
+    pub fn global_batch(&self) -> usize {
+        self.dp
+            .saturating_mul(self.micro_batches)
+            .saturating_mul(self.micro_batch_size)
+    }
+
+    /// The same batch on one GPU, in micro-batches of the same size.
+    pub fn on_one_gpu(&self) -> Self {
+        Self {
+            dp: 1,
+            tp: 1,
+            pp: 1,
+            chunks: 1,
+            micro_batches: self.dp * self.micro_batches,
+            ..*self
+        }
+    }
+
+    /// The micro-batches of each replica that make up `batch` sequences.
+    pub fn micro_batches_of(batch: usize, dp: usize, size: usize) -> Result<usize, LayoutError> {
+        let unit = dp.saturating_mul(size);
+        if unit == 0 || batch == 0 || !batch.is_multiple_of(unit) {
+            let unit = unit.max(1);
+            let below = batch / unit * unit;
+            let legal = [below, below.saturating_add(unit)]
+                .into_iter()
+                .filter(|&batch| batch > 0)
+                .collect();
+            return Err(LayoutError::GlobalBatch {
+                batch,
+                dp,
+                size,
+                legal,
+            });
+        }
+        Ok(batch / unit)
+    }
+
+    /// Whether it goes with `shape`. Layers need not divide by stages, nor the vocabulary by `tp`.
+    pub fn check(&self, shape: &ModelShape) -> Result<(), LayoutError> {
+        self.mesh()?;
+        check_tensor(shape, self.tp)?;
+        if !(1..=MAX_COUNT).contains(&self.micro_batch_size) {
+            return Err(LayoutError::MicroBatch(self.micro_batch_size));
+        }
+        // Cheap next to what is built from it, and it names every fault of a schedule.
+        self.build_schedule()?;
+        Ok(())
+    }
+}
+
+/// Whether each of `tp` ranks gets whole heads and an equal slice of the feed-forward network.
+pub(super) fn check_tensor(shape: &ModelShape, tp: usize) -> Result<(), LayoutError> {
+    let shared = [
+        ("heads", shape.heads, "each rank holds whole heads"),
+        (
+            "key and value heads",
+            shape.kv_heads(),
+            "each rank holds whole heads",
+        ),
+        (
+            "feed-forward columns",
+            shape.ffn(),
+            "each rank holds as many",
+        ),
+    ];
+    let legal = || {
+        let most = shape.kv_heads();
+        (1..=most)
+            .filter(|t| shared.iter().all(|(_, count, _)| count.is_multiple_of(*t)))
+            .collect()
+    };
+    match shared
+        .iter()
+        .find(|(_, count, _)| !count.is_multiple_of(tp))
+    {
+        Some(&(what, count, why)) => Err(LayoutError::Tensor {
+            tp,
+            what,
+            count,
+            why,
+            legal: legal(),
+        }),
+        None => Ok(()),
+    }
+}

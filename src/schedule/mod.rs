@@ -1,0 +1,444 @@
+//! Orders of work: for each pipeline rank, which pass of which micro-batch on which stage comes next.
+//!
+//! A schedule is data. Each known one is a pure function in a file of its own; others are read from
+//! PyTorch's CSV.
+
+mod csv;
+mod gpipe;
+mod one_f_one_b;
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Pass;
+
+/// The most micro-batches or stages that a schedule may have.
+pub const MAX_COUNT: usize = u16::MAX as usize;
+
+/// A pass of a micro-batch on a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Action {
+    /// On which stage, from 0.
+    pub stage: u32,
+    /// Which pass.
+    pub pass: Pass,
+    /// Of which micro-batch, from 0.
+    pub micro_batch: u32,
+}
+
+/// As PyTorch writes it: `2F3` is stage 2, forward, micro-batch 3.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}{}{}",
+            self.stage,
+            self.pass.letter(),
+            self.micro_batch
+        )
+    }
+}
+
+/// What a rank does at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Turn {
+    /// One action.
+    One(Action),
+    /// A forward and a backward that overlap, as one: it starts with all inputs of both.
+    Pair(Action, Action),
+}
+
+impl Turn {
+    /// Its actions, in order.
+    pub fn actions(&self) -> impl Iterator<Item = Action> + use<> {
+        let (first, second) = match *self {
+            Self::One(action) => (action, None),
+            Self::Pair(forward, backward) => (forward, Some(backward)),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
+/// The order of work of every pipeline rank; complete and consistent, but not yet known to be free of
+/// deadlock: a plan's check says that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    rows: Vec<Vec<Turn>>,
+    stages: usize,
+    micro_batches: usize,
+    /// The pipeline rank that holds each stage.
+    holders: Vec<usize>,
+}
+
+/// The schedules known by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ScheduleKind {
+    /// All forwards, then all backwards.
+    #[serde(rename = "gpipe")]
+    GPipe,
+    /// One forward, one backward, after a warm-up.
+    #[serde(rename = "1f1b")]
+    OneFOneB,
+}
+
+/// Why a schedule cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// No such name.
+    #[error("no schedule is called {0:?}; there are gpipe and 1f1b, or give a .csv file")]
+    Unknown(String),
+    /// Zero of something, or too many.
+    #[error("{what} is {value}, but must be from 1 to {MAX_COUNT}")]
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        value: usize,
+    },
+    /// Chunks where there are none.
+    #[error("{name} holds one chunk a rank, not {chunks}; use --chunks 1")]
+    Chunks {
+        /// The schedule.
+        name: &'static str,
+        /// How many were asked for.
+        chunks: usize,
+    },
+    /// A cell that is not an action.
+    #[error(
+        "row {row}, cell {cell}: {text:?} is not an action such as 2F3 or (0F3;3B1)OVERLAP_F_B"
+    )]
+    Cell {
+        /// Row, from 1.
+        row: usize,
+        /// Cell, from 1.
+        cell: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// No rows.
+    #[error("the schedule has no rows; it needs one for each pipeline rank")]
+    Empty,
+    /// A stage on two ranks.
+    #[error(
+        "stage {stage} is on rank {first} and again on rank {second}; a stage lives on one rank"
+    )]
+    TwoHomes {
+        /// The stage.
+        stage: usize,
+        /// The rank that has it.
+        first: usize,
+        /// The rank that has it too.
+        second: usize,
+    },
+    /// The same action twice.
+    #[error("rank {rank} runs {action} twice")]
+    Twice {
+        /// Where.
+        rank: usize,
+        /// What.
+        action: Action,
+    },
+    /// An action that does not happen.
+    #[error(
+        "{missing} is missing: every stage needs, for every micro-batch, F and either B or both I and W"
+    )]
+    Missing {
+        /// What.
+        missing: Action,
+    },
+    /// A weight-gradient or backward before what it needs on the same rank.
+    #[error("rank {rank} runs {action} before {needs}, which it needs")]
+    TooEarly {
+        /// Where.
+        rank: usize,
+        /// What.
+        action: Action,
+        /// After what it must come.
+        needs: Action,
+    },
+}
+
+impl ScheduleKind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::GPipe, Self::OneFOneB];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GPipe => "gpipe",
+            Self::OneFOneB => "1f1b",
+        }
+    }
+
+    /// The name in texts.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::GPipe => "GPipe",
+            Self::OneFOneB => "1F1B",
+        }
+    }
+
+    /// By its name on the command line.
+    pub fn from_name(name: &str) -> Result<Self, ScheduleError> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| ScheduleError::Unknown(name.to_owned()))
+    }
+
+    /// The order of work for `pp` ranks, `micro_batches` and `chunks` a rank.
+    pub fn build(
+        self,
+        pp: usize,
+        micro_batches: usize,
+        chunks: usize,
+    ) -> Result<Schedule, ScheduleError> {
+        for (what, value) in [
+            ("pp", pp),
+            ("micro-batches", micro_batches),
+            ("chunks", chunks),
+        ] {
+            if !(1..=MAX_COUNT).contains(&value) {
+                return Err(ScheduleError::Count { what, value });
+            }
+        }
+        if chunks != 1 {
+            return Err(ScheduleError::Chunks {
+                name: self.title(),
+                chunks,
+            });
+        }
+        let rows = match self {
+            Self::GPipe => gpipe::rows(pp, micro_batches),
+            Self::OneFOneB => one_f_one_b::rows(pp, micro_batches),
+        };
+        Schedule::from_rows(rows)
+    }
+
+    /// The bubble that the textbook gives for even stages, as a share of the total: `(p-1)/(m+p-1)`.
+    pub fn bubble_formula(self, pp: usize, micro_batches: usize) -> f64 {
+        match self {
+            Self::GPipe | Self::OneFOneB => (pp - 1) as f64 / (micro_batches + pp - 1) as f64,
+        }
+    }
+}
+
+impl Schedule {
+    /// From each rank's turns; refused unless every stage has all its passes of every micro-batch, once,
+    /// on one rank.
+    pub fn from_rows(rows: Vec<Vec<Turn>>) -> Result<Self, ScheduleError> {
+        let actions = || rows.iter().flatten().flat_map(Turn::actions);
+        let count = |largest: Option<u32>| largest.map_or(0, |index| index as usize + 1);
+        let stages = count(actions().map(|action| action.stage).max());
+        let micro_batches = count(actions().map(|action| action.micro_batch).max());
+        if stages == 0 {
+            return Err(ScheduleError::Empty);
+        }
+        for (what, value) in [("stages", stages), ("micro-batches", micro_batches)] {
+            if value > MAX_COUNT {
+                return Err(ScheduleError::Count { what, value });
+            }
+        }
+        let holders = holders(&rows, stages)?;
+        let schedule = Self {
+            rows,
+            stages,
+            micro_batches,
+            holders,
+        };
+        schedule.check_order()?;
+        Ok(schedule)
+    }
+
+    /// Each pipeline rank's turns, in order.
+    pub fn rows(&self) -> &[Vec<Turn>] {
+        &self.rows
+    }
+
+    /// Pipeline ranks.
+    pub fn pp(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Stages, of all ranks.
+    pub fn stages(&self) -> usize {
+        self.stages
+    }
+
+    /// Chunks of the rank that has most.
+    pub fn chunks(&self) -> usize {
+        (0..self.pp())
+            .map(|rank| self.stages_of(rank).count())
+            .max()
+            .unwrap_or(1)
+    }
+
+    /// Micro-batches.
+    pub fn micro_batches(&self) -> usize {
+        self.micro_batches
+    }
+
+    /// The pipeline rank that holds `stage`.
+    pub fn holder(&self, stage: usize) -> usize {
+        self.holders[stage]
+    }
+
+    /// The stages that pipeline rank `rank` holds, ascending.
+    pub fn stages_of(&self, rank: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.stages).filter(move |&stage| self.holders[stage] == rank)
+    }
+
+    /// The most (micro-batch, chunk) pairs that `rank` has in flight: from F's start to the end of its
+    /// I or B, released before the next is taken.
+    pub fn peak_in_flight(&self, rank: usize) -> usize {
+        let mut now = 0_usize;
+        let mut peak = 0;
+        for turn in &self.rows[rank] {
+            let forwards = turn
+                .actions()
+                .filter(|action| action.pass == Pass::Forward)
+                .count();
+            let ends = turn
+                .actions()
+                .filter(|action| action.pass.makes_input_grad())
+                .count();
+            now += forwards;
+            peak = peak.max(now);
+            now = now.saturating_sub(ends);
+        }
+        peak
+    }
+
+    /// There are enough actions for every stage and micro-batch, so that a table of them is no larger
+    /// than the schedule itself.
+    fn check_count(&self) -> Result<(), ScheduleError> {
+        let actions = || self.rows.iter().flatten().flat_map(Turn::actions);
+        if actions().count() >= 2 * self.stages * self.micro_batches {
+            return Ok(());
+        }
+        let all = (0..self.stages as u32).flat_map(|stage| {
+            let wants = [Pass::Forward, Pass::Backward].into_iter();
+            let of_stage =
+                (0..self.micro_batches as u32).map(move |micro_batch| (stage, micro_batch));
+            of_stage.flat_map(move |(stage, micro_batch)| {
+                wants.clone().map(move |pass| Action {
+                    stage,
+                    pass,
+                    micro_batch,
+                })
+            })
+        });
+        let have: HashSet<Action> = actions().collect();
+        let has = |action: &Action| {
+            have.contains(action)
+                || action.pass == Pass::Backward
+                    && have.contains(&Action {
+                        pass: Pass::InputGrad,
+                        ..*action
+                    })
+        };
+        let missing = all.into_iter().find(|action| !has(action));
+        missing.map_or(Ok(()), |missing| Err(ScheduleError::Missing { missing }))
+    }
+
+    /// Every stage has all its passes, each once and after what it needs on its own rank.
+    fn check_order(&self) -> Result<(), ScheduleError> {
+        self.check_count()?;
+        let index = |action: Action| {
+            action.stage as usize * self.micro_batches + action.micro_batch as usize
+        };
+        let mut seen = vec![0_u8; self.stages * self.micro_batches];
+        for (rank, turns) in self.rows.iter().enumerate() {
+            for action in turns.iter().flat_map(Turn::actions) {
+                let had = &mut seen[index(action)];
+                check_turn(rank, action, *had)?;
+                *had |= bits(action.pass);
+            }
+        }
+        for (at, &had) in seen.iter().enumerate() {
+            let (stage, micro_batch) = (
+                (at / self.micro_batches) as u32,
+                (at % self.micro_batches) as u32,
+            );
+            let lacks = [Pass::Forward, Pass::InputGrad, Pass::WeightGrad]
+                .into_iter()
+                .find(|&pass| had & bits(pass) == 0);
+            if let Some(lacks) = lacks {
+                let neither = had & bits(Pass::Backward) == 0 && lacks != Pass::Forward;
+                let pass = if neither { Pass::Backward } else { lacks };
+                return Err(ScheduleError::Missing {
+                    missing: Action {
+                        stage,
+                        pass,
+                        micro_batch,
+                    },
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A bit for each pass; the full backward is both of its parts.
+fn bits(pass: Pass) -> u8 {
+    match pass {
+        Pass::Forward => 1,
+        Pass::InputGrad => 2,
+        Pass::WeightGrad => 4,
+        Pass::Backward => 6,
+    }
+}
+
+fn check_turn(rank: usize, action: Action, had: u8) -> Result<(), ScheduleError> {
+    if had & bits(action.pass) != 0 {
+        return Err(ScheduleError::Twice { rank, action });
+    }
+    let needs = match action.pass {
+        Pass::Forward => return Ok(()),
+        Pass::Backward | Pass::InputGrad => Pass::Forward,
+        Pass::WeightGrad => Pass::InputGrad,
+    };
+    if had & bits(needs) == 0 {
+        return Err(ScheduleError::TooEarly {
+            rank,
+            action,
+            needs: Action {
+                pass: needs,
+                ..action
+            },
+        });
+    }
+    Ok(())
+}
+
+fn holders(rows: &[Vec<Turn>], stages: usize) -> Result<Vec<usize>, ScheduleError> {
+    let mut holders = vec![None; stages];
+    for (rank, turns) in rows.iter().enumerate() {
+        for action in turns.iter().flat_map(Turn::actions) {
+            let stage = action.stage as usize;
+            let first = *holders[stage].get_or_insert(rank);
+            if first != rank {
+                return Err(ScheduleError::TwoHomes {
+                    stage,
+                    first,
+                    second: rank,
+                });
+            }
+        }
+    }
+    let homeless = holders.iter().position(Option::is_none);
+    if let Some(stage) = homeless {
+        let missing = Action {
+            stage: stage as u32,
+            pass: Pass::Forward,
+            micro_batch: 0,
+        };
+        return Err(ScheduleError::Missing { missing });
+    }
+    Ok(holders.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+//! What a run is of: a layout, a model, hardware and how time is told; checked, and made into a plan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::hardware::{CostModel, Hardware, HardwareError, PassTimes, Precision, Pricing};
+use crate::mesh::MeshError;
+use crate::plan::{Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, lower};
+use crate::schedule::{Schedule, ScheduleError};
+use crate::shape::{ModelShape, ShapeError};
+use crate::units::Nanos;
+
+/// Where an emulated operation's duration comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// From the cost model: exactly reproducible.
+    Modelled,
+    /// From how long the operation took on this machine.
+    Measured,
+}
+
+/// What operations cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Costs {
+    /// What the hardware makes of the model.
+    Model,
+    /// Passes of fixed duration; the model is not consulted.
+    Passes {
+        /// Forward, in nanoseconds.
+        forward: Nanos,
+        /// Input-gradient.
+        input_grad: Nanos,
+        /// Weight-gradient.
+        weight_grad: Nanos,
+        /// From the end of a pass to its consumer on another rank.
+        comm: Nanos,
+    },
+}
+
+impl Costs {
+    /// The textbook's: `F = I = W = 1`, so `B = 2`, and sends that take no time.
+    pub fn unit() -> Self {
+        let PassTimes {
+            forward,
+            input_grad,
+            weight_grad,
+            comm,
+            ..
+        } = PassTimes::unit(1);
+        Self::Passes {
+            forward,
+            input_grad,
+            weight_grad,
+            comm,
+        }
+    }
+}
+
+/// What a run is of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// How the model and its batch are cut.
+    #[serde(flatten)]
+    pub layout: Layout,
+    /// The model.
+    pub model: ModelShape,
+    /// The GPUs and links.
+    pub hardware: Hardware,
+    /// The format that costs and memory are reckoned in; emulation computes in 32 bits.
+    pub precision: Precision,
+    /// Whether gradients are reduced while the backward pass goes on.
+    pub overlap: bool,
+    /// What operations cost.
+    pub costs: Costs,
+    /// Where an emulated operation's duration comes from.
+    pub clock: Clock,
+    /// Of weights and batches.
+    pub seed: u64,
+    /// An order of work read from a file, in place of the layout's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom: Option<Schedule>,
+}
+
+/// Why a run cannot be.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// The layout cannot be, or does not go with the model.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The model cannot be.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// The hardware cannot be.
+    #[error(transparent)]
+    Hardware(#[from] HardwareError),
+    /// The plan cannot be.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The model can be costed, but not trained.
+    #[error(
+        "{model} has {what}, which can be simulated but not trained here; use `simulate`, or another model"
+    )]
+    Untrainable {
+        /// The model.
+        model: String,
+        /// What it has.
+        what: &'static str,
+    },
+    /// The model is too large to be trained on this machine.
+    #[error(
+        "{model} has {params} parameters, and training it for real here would take some {gib:.0} GiB of memory; use \
+         `simulate` for its figures, or train one of up to {most} parameters, such as nano or mini"
+    )]
+    TooLarge {
+        /// The model.
+        model: String,
+        /// Its parameters.
+        params: u64,
+        /// Memory that all ranks' state would take.
+        gib: f64,
+        /// The most that is trained.
+        most: u64,
+    },
+}
+
+impl From<MeshError> for ConfigError {
+    fn from(error: MeshError) -> Self {
+        Self::Layout(error.into())
+    }
+}
+
+impl From<ScheduleError> for ConfigError {
+    fn from(error: ScheduleError) -> Self {
+        Self::Layout(error.into())
+    }
+}
+
+/// The first window: eight GPUs on which bubble, transfer and waiting are all to be seen.
+impl Default for Config {
+    fn default() -> Self {
+        let layout = Layout {
+            dp: 2,
+            pp: 4,
+            micro_batches: 8,
+            micro_batch_size: 4,
+            ..Layout::default()
+        };
+        // Both ship with the program, and a test reads every one of them.
+        let model = ModelShape::preset("nano").unwrap_or_else(|_| unreachable!("nano ships"));
+        let hardware =
+            Hardware::profile("classroom").unwrap_or_else(|_| unreachable!("classroom ships"));
+        Self {
+            layout,
+            model,
+            precision: hardware.precision,
+            hardware,
+            overlap: true,
+            costs: Costs::Model,
+            clock: Clock::Modelled,
+            seed: 1,
+            custom: None,
+        }
+    }
+}
+
+/// The most parameters that are trained on this machine's cores.
+const MOST_TRAINED: u64 = 200_000_000;
+
+impl Config {
+    /// The order of work.
+    pub fn schedule(&self) -> Result<Schedule, ConfigError> {
+        match &self.custom {
+            Some(schedule) => Ok(schedule.clone()),
+            None => Ok(self.layout.build_schedule()?),
+        }
+    }
+
+    /// Checked and lowered.
+    pub fn plan(&self) -> Result<Plan, ConfigError> {
+        self.model.check()?;
+        let mesh = self.layout.mesh()?;
+        let schedule = self.schedule()?;
+        let load = match self.costs {
+            Costs::Passes { .. } => Load::Passes,
+            Costs::Model => {
+                self.layout.check(&self.model)?;
+                Load::Model(self.model_load())
+            }
+        };
+        Ok(lower(&Job {
+            mesh,
+            schedule: &schedule,
+            load,
+        })?)
+    }
+
+    /// Checked and lowered to be trained, whatever operations cost.
+    pub fn training_plan(&self) -> Result<Plan, ConfigError> {
+        self.check_trainable()?;
+        Self {
+            costs: Costs::Model,
+            ..self.clone()
+        }
+        .plan()
+    }
+
+    fn check_trainable(&self) -> Result<(), ConfigError> {
+        let model = self.model.name.clone();
+        if let Some(what) = self.model.untrainable() {
+            return Err(ConfigError::Untrainable { model, what });
+        }
+        let params = self.model.params();
+        let most = MOST_TRAINED / self.layout.dp.max(1) as u64;
+        if params > most {
+            let gib = (params * 16 * self.layout.dp as u64) as f64 / f64::from(1 << 30);
+            return Err(ConfigError::TooLarge {
+                model,
+                params,
+                gib,
+                most,
+            });
+        }
+        Ok(())
+    }
+
+    fn model_load(&self) -> ModelLoad<'_> {
+        ModelLoad {
+            shape: &self.model,
+            micro_batch_size: self.layout.micro_batch_size,
+            precision: self.precision,
+            overlap: self.overlap,
+            gpus_per_node: self.hardware.gpus_per_node,
+        }
+    }
+
+    /// What prices the plan's tasks.
+    pub fn pricing(&self) -> Box<dyn Pricing> {
+        match self.costs {
+            Costs::Model => Box::new(CostModel {
+                hardware: self.hardware.clone(),
+                precision: self.precision,
+            }),
+            Costs::Passes {
+                forward,
+                input_grad,
+                weight_grad,
+                comm,
+            } => {
+                let chunks =
+                    self.custom
+                        .as_ref()
+                        .map_or(self.layout.chunks, Schedule::chunks) as u64;
+                Box::new(PassTimes {
+                    forward,
+                    input_grad,
+                    weight_grad,
+                    comm,
+                    chunks,
+                })
+            }
+        }
+    }
+
+    /// The same training on one GPU.
+    pub fn on_one_gpu(&self) -> Self {
+        Self {
+            layout: self.layout.on_one_gpu(),
+            custom: None,
+            ..self.clone()
+        }
+    }
+
+    /// The schedule's name in texts.
+    pub fn schedule_title(&self) -> &str {
+        if self.custom.is_some() {
+            "custom schedule"
+        } else {
+            self.layout.schedule.title()
+        }
+    }
+
+    /// The layout in a line: `DP 2 × TP 1 × PP 4 · 8 micro-batches of 4 · 1F1B`.
+    pub fn layout_line(&self) -> String {
+        let Layout {
+            dp,
+            tp,
+            pp,
+            micro_batches,
+            micro_batch_size,
+            ..
+        } = self.layout;
+        let schedule = self.schedule_title();
+        format!(
+            "DP {dp} × TP {tp} × PP {pp} · {micro_batches} micro-batches of {micro_batch_size} · {schedule}"
+        )
+    }
+
+    /// The bubble that the textbook gives for this layout, where it has one: for even stages.
+    pub fn bubble_formula(&self) -> Option<f64> {
+        let even = matches!(self.costs, Costs::Passes { .. }) && self.custom.is_none();
+        let Layout {
+            pp,
+            micro_batches,
+            schedule,
+            ..
+        } = self.layout;
+        even.then(|| schedule.bubble_formula(pp, micro_batches))
+    }
+}

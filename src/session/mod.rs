@@ -1,0 +1,14 @@
+//! A training session: commands in, snapshots out. Owns the thread that trains.
+//!
+//! Whoever shows it (the window, a test, later a browser) sends a [`Command`] and reads the latest
+//! [`Snapshot`]; both are plain data. Nothing here knows a widget.
+
+mod config;
+mod report;
+mod snapshot;
+mod worker;
+
+pub use config::{Clock, Config, ConfigError, Costs};
+pub use report::{MemoryReport, RankReport, Report, StepReport, TrafficReport};
+pub use snapshot::{Command, Replica, Snapshot, Status, StepRecord, Timeline};
+pub use worker::Session;

@@ -1,0 +1,308 @@
+//! The figures of a run: the object that `--json` prints, and what the window shows.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::config::{Config, ConfigError, Costs};
+use crate::engine::simulate;
+use crate::mesh::Axis;
+use crate::plan::Plan;
+use crate::trace::{Kind, Phase, Span, Stream, Trace};
+use crate::units::{Bytes, Nanos, Rank};
+
+/// A run's figures. Times are in seconds, sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// What was run.
+    pub config: Config,
+    /// `simulated` (no maths) or `emulated` (the real maths on virtual clocks).
+    pub engine: String,
+    /// What told the time: `virtual`.
+    pub clock: String,
+    /// Whether durations are `simulated` (from a cost model) or `measured`.
+    pub times: String,
+    /// Each step trained.
+    pub steps: Vec<StepReport>,
+    /// One step of all ranks, synchronisation and optimizer included; of several, the lower median one,
+    /// which all that follows is of.
+    pub makespan_s: f64,
+    /// Tokens trained on in a second; null where no model was consulted.
+    pub tokens_per_s: Option<f64>,
+    /// Model FLOPs over what the GPUs could do in the time; null without a peak rate.
+    pub mfu: Option<f64>,
+    /// As `mfu`, with recomputation counted as work.
+    pub hfu: Option<f64>,
+    /// Whether every rank's peak fits its memory.
+    pub fits: bool,
+    /// How many times faster than one GPU.
+    pub speedup: f64,
+    /// Speed-up over GPUs.
+    pub efficiency: f64,
+    /// End of the last pass of a replica, the latest of them.
+    pub pipeline_s: f64,
+    /// Idle time over the pipelines' time.
+    pub bubble_of_total: f64,
+    /// Idle time over the time of all passes.
+    pub bubble_of_ideal: f64,
+    /// The zero-bubble paper's figure.
+    pub bubble_stage_span: f64,
+    /// Each rank's share.
+    pub ranks: Vec<RankReport>,
+    /// What moved between ranks.
+    pub traffic: Vec<TrafficReport>,
+}
+
+/// A step trained.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// Mean cross-entropy over the batch's tokens, before the step.
+    pub loss: f64,
+    /// The gradients' global norm, before clipping.
+    pub grad_norm: f64,
+    /// Its makespan.
+    pub time_s: f64,
+}
+
+/// A rank's share of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankReport {
+    /// Its number.
+    pub rank: u32,
+    /// Data-parallel replica.
+    pub dp: u32,
+    /// Tensor-parallel slice.
+    pub tp: u32,
+    /// Pipeline position.
+    pub pp: u32,
+    /// Computing.
+    pub compute_s: f64,
+    /// Nothing to compute because something needed is in flight.
+    pub transfer_s: f64,
+    /// In a collective whose members are not all there.
+    pub wait_s: f64,
+    /// The bubble.
+    pub idle_s: f64,
+    /// Most (micro-batch, chunk) pairs in flight.
+    pub peak_in_flight: u32,
+    /// Memory at its peak.
+    pub peak_memory_bytes: MemoryReport,
+}
+
+/// Memory by category.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryReport {
+    /// Parameters.
+    pub parameters: Bytes,
+    /// Their gradients.
+    pub gradients: Bytes,
+    /// The optimizer's state.
+    pub optimizer: Bytes,
+    /// Activations, at their peak.
+    pub activations: Bytes,
+}
+
+/// What moved in a group, per instance of it and step; instances that are alike share a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrafficReport {
+    /// The group's axis.
+    pub group: String,
+    /// `all_reduce` or `send_recv`.
+    pub kind: String,
+    /// The ranks of the first such instance.
+    pub ranks: Vec<u32>,
+    /// How many instances are like it.
+    pub instances: u32,
+    /// Operations.
+    pub count: u64,
+    /// Their size, as nccl-tests would print it, times the count.
+    pub bytes: u64,
+    /// What the ranks really moved.
+    pub wire_bytes: u64,
+    /// Time in transfer, without waiting.
+    pub time_s: f64,
+    /// Bytes over time, in bytes a second.
+    pub algbw: f64,
+    /// What that asks of each link: algbw x 2(n-1)/n for an all-reduce of n, x 1 for a send.
+    pub busbw: f64,
+}
+
+impl Report {
+    /// The figures of `trace`, one step of `plan`, of `config`.
+    pub fn new(
+        config: &Config,
+        plan: &Plan,
+        trace: &Trace,
+        engine: &str,
+    ) -> Result<Self, ConfigError> {
+        let makespan = trace.makespan.secs();
+        let bubbles = trace.bubbles();
+        let gpus = trace.ranks.len() as f64;
+        let has_model = config.costs == Costs::Model;
+        let one_gpu = one_gpu_time(config, trace)?;
+        let speedup = one_gpu.secs() / makespan;
+        let batch = config.layout.global_batch() as u64;
+        let peak = config.hardware.peak_flops(config.precision);
+        let mfu = has_model.then(|| config.model.step_flops(batch) / (makespan * gpus * peak));
+        let capacity = config.hardware.memory();
+        let tokens = batch as f64 * config.model.seq as f64;
+        Ok(Self {
+            config: config.clone(),
+            engine: engine.to_owned(),
+            clock: "virtual".to_owned(),
+            times: "simulated".to_owned(),
+            steps: Vec::new(),
+            makespan_s: makespan,
+            tokens_per_s: has_model.then(|| tokens / makespan),
+            mfu,
+            hfu: mfu,
+            fits: trace.memory.iter().all(|memory| memory.peak() <= capacity),
+            speedup,
+            efficiency: speedup / gpus,
+            pipeline_s: trace.pipeline_end().secs(),
+            bubble_of_total: bubbles.of_total,
+            bubble_of_ideal: bubbles.of_ideal,
+            bubble_stage_span: bubbles.stage_span,
+            ranks: (0..trace.ranks.len())
+                .map(|index| rank_report(trace, index))
+                .collect(),
+            traffic: traffic(plan, trace),
+        })
+    }
+}
+
+/// What one GPU would take for the same batch; with fixed passes, all of a replica's passes in a row, for
+/// each replica.
+fn one_gpu_time(config: &Config, trace: &Trace) -> Result<Nanos, ConfigError> {
+    match config.costs {
+        Costs::Model => {
+            let alone = config.on_one_gpu();
+            Ok(simulate(&alone.plan()?, alone.pricing().as_ref()).makespan)
+        }
+        Costs::Passes { .. } => {
+            let of_slice_0 = trace
+                .ranks
+                .iter()
+                .enumerate()
+                .filter(|(_, info)| info.tp == 0);
+            Ok(of_slice_0.map(|(index, _)| trace.pass_time(index)).sum())
+        }
+    }
+}
+
+fn rank_report(trace: &Trace, index: usize) -> RankReport {
+    let (info, split, memory) = (trace.ranks[index], trace.split(index), &trace.memory[index]);
+    RankReport {
+        rank: info.rank.0,
+        dp: info.dp,
+        tp: info.tp,
+        pp: info.pp,
+        compute_s: split.compute.secs(),
+        transfer_s: split.transfer.secs(),
+        wait_s: split.waiting.secs(),
+        idle_s: split.idle.secs(),
+        peak_in_flight: info.peak_in_flight,
+        peak_memory_bytes: MemoryReport {
+            parameters: memory.fixed.parameters,
+            gradients: memory.fixed.gradients,
+            optimizer: memory.fixed.optimizer,
+            activations: memory.peak_activations(),
+        },
+    }
+}
+
+/// Sums over the operations of an instance of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Sums {
+    count: u64,
+    bytes: u64,
+    time: Nanos,
+}
+
+impl Sums {
+    fn of<'a>(trace: &Trace, spans: impl Iterator<Item = &'a Span>) -> Self {
+        spans.fold(Self::default(), |sums, span| Self {
+            count: sums.count + 1,
+            bytes: sums.bytes + trace.label(span.label).bytes,
+            time: sums.time + span.duration(),
+        })
+    }
+}
+
+fn traffic(plan: &Plan, trace: &Trace) -> Vec<TrafficReport> {
+    let mut rows: BTreeMap<(Axis, usize, Sums), (Vec<Rank>, u32)> = BTreeMap::new();
+    let mut add = |axis: Axis, ranks: &[Rank], sums: Sums| {
+        if sums.count > 0 {
+            rows.entry((axis, ranks.len(), sums))
+                .or_insert_with(|| (ranks.to_vec(), 0))
+                .1 += 1;
+        }
+    };
+    let program = plan.program();
+    for group in &program.groups {
+        // A collective takes the same time on every member: the first one's lane tells.
+        add(
+            group.axis,
+            &group.ranks,
+            collectives(trace, group.ranks[0], group.axis),
+        );
+    }
+    for ranks in program.mesh.groups(Axis::Pp) {
+        let streams = [Stream::SendNext, Stream::SendPrev];
+        let lanes = ranks
+            .iter()
+            .flat_map(|rank| streams.map(|stream| trace.lane(rank.index(), stream)));
+        add(
+            Axis::Pp,
+            &ranks,
+            Sums::of(trace, lanes.flat_map(|lane| lane.spans())),
+        );
+    }
+    rows.into_iter()
+        .map(|((axis, _, sums), (ranks, instances))| row(axis, &ranks, instances, sums))
+        .collect()
+}
+
+fn collectives(trace: &Trace, rank: Rank, axis: Axis) -> Sums {
+    let lanes = [Stream::Tp, Stream::Dp].map(|stream| trace.lane(rank.index(), stream));
+    let is_it = |span: &&Span| {
+        let label = trace.label(span.label);
+        span.phase == Phase::Transfer
+            && label.kind == Kind::AllReduce
+            && label.group.as_deref() == Some(axis.name())
+    };
+    Sums::of(
+        trace,
+        lanes
+            .into_iter()
+            .flat_map(|lane| lane.spans())
+            .filter(is_it),
+    )
+}
+
+fn row(axis: Axis, ranks: &[Rank], instances: u32, sums: Sums) -> TrafficReport {
+    let is_send = axis == Axis::Pp;
+    let n = ranks.len() as f64;
+    let share = if is_send { 1.0 } else { 2.0 * (n - 1.0) / n };
+    let algbw = if sums.time == Nanos::ZERO {
+        0.0
+    } else {
+        sums.bytes as f64 / sums.time.secs()
+    };
+    TrafficReport {
+        group: axis.name().to_owned(),
+        kind: if is_send { "send_recv" } else { "all_reduce" }.to_owned(),
+        ranks: ranks.iter().map(|rank| rank.0).collect(),
+        instances,
+        count: sums.count,
+        bytes: sums.bytes,
+        wire_bytes: if is_send {
+            sums.bytes
+        } else {
+            2 * (ranks.len() as u64 - 1) * sums.bytes
+        },
+        time_s: sums.time.secs(),
+        algbw,
+        busbw: algbw * share,
+    }
+}

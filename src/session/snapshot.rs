@@ -1,0 +1,95 @@
+//! What goes into a session and what comes out of it: plain data.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::config::Config;
+use super::report::Report;
+use crate::shape::StageShape;
+use crate::trace::Trace;
+
+/// What a session is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    /// Start anew with another configuration. One that cannot be is refused, and the old one stays.
+    Configure(Box<Config>),
+    /// Train until so many steps are done since the start; less than are done already does nothing.
+    TrainUntil(u64),
+    /// Start anew with the same configuration.
+    Reset,
+}
+
+/// What a session is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// Making weights, a plan and a first simulation.
+    #[default]
+    Preparing,
+    /// Nothing to do: all steps asked for are done.
+    Ready,
+    /// Training.
+    Training,
+    /// It failed, and says why; a reset or another configuration starts anew.
+    Failed(String),
+}
+
+/// A step's timeline, with its figures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Timeline {
+    /// What happened when.
+    pub trace: Trace,
+    /// The figures, of this step; its list of steps is empty.
+    pub report: Report,
+    /// The bubble that the textbook gives, for even stages only.
+    pub formula: Option<f64>,
+    /// What each stage holds.
+    pub stages: Vec<StageShape>,
+    /// The pipeline rank that holds each stage.
+    pub holders: Vec<usize>,
+}
+
+/// A data-parallel replica's weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replica {
+    /// A hash of all its bits: equal if and only if the weights are.
+    pub hash: u64,
+}
+
+/// A step trained.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// Mean cross-entropy over the batch's tokens, before the step.
+    pub loss: f64,
+    /// The same of the run on one GPU beside it.
+    pub reference_loss: Option<f64>,
+    /// The gradients' global norm, before clipping.
+    pub grad_norm: f64,
+    /// Each replica's weights, after the step.
+    pub replicas: Vec<Replica>,
+    /// Its timeline; steps on a modelled clock share one.
+    pub timeline: Arc<Timeline>,
+}
+
+/// What a session shows.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Rises with each new start.
+    pub generation: u64,
+    /// What is run.
+    pub config: Arc<Config>,
+    /// What it is doing.
+    pub status: Status,
+    /// Why the last configuration asked for was refused, if it was.
+    pub refusal: Option<String>,
+    /// What cannot be trained about the configuration (it is simulated all the same), if anything.
+    pub only_simulated: Option<String>,
+    /// The simulated timeline, there before any step is trained.
+    pub preview: Option<Arc<Timeline>>,
+    /// All steps so far.
+    pub steps: Vec<Arc<StepRecord>>,
+    /// What the model writes before training.
+    pub text_before: Option<String>,
+    /// What it writes now (refreshed every few steps).
+    pub text_now: Option<String>,
+}
