@@ -4,10 +4,13 @@
 //! the window, the pictures and the figures read the trace. `ARCHITECTURE.md` has the layers.
 
 pub mod engine;
+#[cfg(feature = "desktop")]
+pub mod export;
 pub mod hardware;
 pub mod mesh;
 pub mod model;
 pub mod plan;
+pub mod scene;
 pub mod schedule;
 pub mod session;
 pub mod shape;
