@@ -31,7 +31,14 @@ fn plan(shape: &ModelShape, [dp, tp, pp]: [usize; 3], m: usize, size: usize) -> 
         gpus_per_node: 4,
     });
     let mesh = Mesh::new(dp, tp, pp).expect("a mesh");
-    Arc::new(lower(&Job { mesh, schedule: &schedule, load }).expect("a plan"))
+    Arc::new(
+        lower(&Job {
+            mesh,
+            schedule: &schedule,
+            load,
+        })
+        .expect("a plan"),
+    )
 }
 
 fn training(criterion: &mut Criterion) {
@@ -41,7 +48,9 @@ fn training(criterion: &mut Criterion) {
     let tokens = batches.batch(0, BATCH).expect("a batch");
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut group = criterion.benchmark_group("training");
-    group.throughput(Throughput::Elements((BATCH * shape.seq) as u64)).sample_size(20);
+    group
+        .throughput(Throughput::Elements((BATCH * shape.seq) as u64))
+        .sample_size(20);
     let mut reference = Reference::new(&shape, &weights).expect("a model");
     group.bench_function("bare maths, 1 thread", |bencher| {
         bencher.iter(|| reference.step(&tokens, 8).expect("a step"));
