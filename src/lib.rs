@@ -7,8 +7,11 @@ pub mod engine;
 pub mod hardware;
 pub mod mesh;
 pub mod plan;
+pub mod scene;
 pub mod schedule;
 pub mod session;
 pub mod shape;
 pub mod trace;
+#[cfg(feature = "desktop")]
+pub mod ui;
 pub mod units;
