@@ -4,6 +4,8 @@
 //! the window, the pictures and the figures read the trace. `ARCHITECTURE.md` has the layers.
 
 pub mod engine;
+#[cfg(feature = "desktop")]
+pub mod export;
 pub mod hardware;
 pub mod mesh;
 pub mod plan;

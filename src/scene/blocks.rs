@@ -13,6 +13,8 @@ use super::timeline::{Row, Timeline};
 const APART: f32 = 4.0;
 /// What happens within a pass is shown from this width on.
 const INNER: f32 = 1.5;
+/// How much of its colour an exposed transfer is filled with.
+pub(super) const TINT: f32 = 0.42;
 
 /// A gap between passes, of neighbouring spans of one phase.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +91,7 @@ fn draw_gap(timeline: &Timeline<'_>, row: Row, gap: Gap, canvas: &mut Canvas) {
             let colour = shade(in_flight(timeline, row, gap));
             let edge = Stroke::solid(1.0, colour);
             let inside = rect.grown(-0.5_f32.min(rect.width / 4.0));
-            let fill = colour.faded(0.28).over(palette.background);
+            let fill = colour.faded(TINT).over(palette.background);
             let quad = Quad::new(inside, fill).outlined(edge);
             (quad, Some("transfer"))
         }
@@ -214,8 +216,8 @@ fn draw_inner(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
             continue;
         }
         let mut rect = timeline.rect(band, span.start, span.end);
-        rect.y += rect.height * 0.8;
-        rect.height *= 0.2;
+        rect.y += rect.height * 0.86;
+        rect.height *= 0.14;
         let quad = match span.phase {
             Phase::Waiting => {
                 Quad::new(rect, palette.waiting_bed).hatched(Hatch::Waiting(palette.waiting))

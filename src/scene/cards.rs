@@ -21,7 +21,7 @@ pub struct Card {
 
 /// How high a row of cards is.
 pub(super) fn height(sizes: Sizes) -> f32 {
-    sizes.body * 6.1
+    sizes.body * 5.3
 }
 
 /// Cards of equal width over all of `width`.
@@ -46,14 +46,14 @@ fn draw_card(card: &Card, rect: Rect, (palette, sizes): (&Palette, Sizes), canva
     let em = sizes.body;
     let room = rect.width - 2.0 * em;
     let lines = [
-        (1.25, Type::regular(em, palette.text_weak), &card.label),
+        (1.05, Type::regular(em, palette.text_weak), &card.label),
         (
-            3.05,
+            2.7,
             Type::semi_bold(sizes.figure(), palette.text),
             &card.value,
         ),
         (
-            4.85,
+            4.3,
             Type::regular(sizes.small(), palette.text_weak),
             &card.note,
         ),

@@ -2,6 +2,7 @@
 
 use crate::units::Pass;
 
+use super::blocks::TINT;
 use super::canvas::{Canvas, Type};
 use super::colour::Colour;
 use super::overview::Holds;
@@ -18,9 +19,9 @@ impl Legend {
     /// The legend of what a trace holds.
     pub fn new(holds: Holds, theme: Theme, sizes: Sizes, width: f32) -> Self {
         let palette = theme.palette();
-        let style = Type::regular(sizes.body, palette.text_weak);
-        let line = sizes.body * 1.75;
-        let swatch = Size::new(sizes.body * 1.35, sizes.body * 0.9);
+        let style = Type::regular(sizes.small(), palette.text_weak);
+        let line = sizes.body * 1.6;
+        let swatch = Size::new(sizes.body * 1.2, sizes.body * 0.85);
         let mut at = Point::default();
         let mut canvas = Canvas::new(Rect::new(0.0, 0.0, width, f32::MAX));
         for (quad, text) in entries(holds, palette) {
@@ -38,7 +39,7 @@ impl Legend {
             canvas.quad(Quad { rect, ..quad }.rounded(sizes.radius()));
             let text_at = Point::new(rect.right() + sizes.gap(), middle);
             canvas.text_at_middle(text_at, Anchor::Start, style, text);
-            at.x += length + sizes.space() * 1.2;
+            at.x += length + sizes.space() * 0.95;
         }
         Self {
             scene: Scene {
@@ -62,7 +63,7 @@ impl Legend {
 
 fn entries(holds: Holds, palette: &Palette) -> Vec<(Quad, &'static str)> {
     let plain = |colour: Colour| Quad::new(Rect::default(), colour);
-    let exposed = plain(palette.send.faded(0.28).over(palette.background))
+    let exposed = plain(palette.send.faded(TINT).over(palette.background))
         .outlined(Stroke::solid(1.0, palette.send));
     let waiting = plain(palette.waiting_bed).hatched(Hatch::Waiting(palette.waiting));
     let bubble = plain(palette.bubble_bed).hatched(Hatch::Bubble(palette.bubble));
@@ -80,20 +81,20 @@ fn entries(holds: Holds, palette: &Palette) -> Vec<(Quad, &'static str)> {
         (
             holds.pass(Pass::InputGrad),
             plain(palette.input_grad),
-            "I input gradient",
+            "I input-gradient",
         ),
         (
             holds.pass(Pass::WeightGrad),
             plain(palette.weight_grad),
-            "W weight gradient",
+            "W weight-gradient",
         ),
         (holds.optimizer, plain(palette.optimizer), "optimizer"),
         (holds.sends, plain(palette.send), "send"),
         (holds.tp, plain(palette.all_reduce_tp), "TP all-reduce"),
         (holds.dp, plain(palette.all_reduce), "DP all-reduce"),
         (holds.exposed, exposed, "exposed transfer"),
-        (holds.waiting, waiting, "waiting for others"),
-        (holds.idle, bubble, "bubble (idle)"),
+        (holds.waiting, waiting, "waiting"),
+        (holds.idle, bubble, "bubble"),
         (
             holds.memory,
             plain(palette.memory.parameters),

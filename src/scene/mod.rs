@@ -21,6 +21,8 @@ mod picture;
 mod place;
 mod rows;
 mod runs;
+#[cfg(test)]
+pub(crate) mod sample;
 mod scale;
 mod shape;
 mod timeline;

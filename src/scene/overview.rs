@@ -18,6 +18,8 @@ pub struct Holds {
     pub optimizer: bool,
     /// Sends between stages.
     pub sends: bool,
+    /// Sends to both neighbours at once.
+    pub sends_overlap: bool,
     /// Tensor-parallel collectives.
     pub tp: bool,
     /// Data-parallel collectives.
@@ -202,6 +204,7 @@ fn idle_before(trace: &Trace, rank_index: usize) -> Vec<Nanos> {
 
 fn holds(trace: &Trace) -> Holds {
     let mut holds = Holds {
+        sends_overlap: (0..trace.ranks.len()).any(|index| sends_overlap(trace, index)),
         memory: trace
             .memory
             .iter()
@@ -229,4 +232,12 @@ fn holds(trace: &Trace) -> Holds {
         }
     }
     holds
+}
+
+/// Whether a rank ever sends to both neighbours at once.
+fn sends_overlap(trace: &Trace, rank_index: usize) -> bool {
+    let previous = trace.lane(rank_index, Stream::SendPrev);
+    let next = trace.lane(rank_index, Stream::SendNext).spans();
+    next.iter()
+        .any(|span| previous.overlapping(span.start, span.end).next().is_some())
 }

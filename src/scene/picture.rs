@@ -20,6 +20,10 @@ const TALLEST: f32 = 6.0;
 /// So that each row has at least this height, in body-text sizes.
 const COMFORT: f32 = 1.6;
 
+/// The least and the largest side of a picture.
+const SMALLEST: f32 = 480.0;
+const LARGEST: f32 = 8192.0;
+
 /// What a picture says about where it comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -107,26 +111,25 @@ impl Picture {
     /// The picture of `trace`.
     pub fn scene(&self, trace: &Trace) -> Scene {
         let overview = Overview::new(trace);
+        let size = sensible(self.size);
         let sizes = Sizes {
-            body: (self.size.width / 80.0)
-                .min(self.size.height / 45.0)
-                .max(8.0),
+            body: (size.width / 80.0).min(size.height / 45.0),
         };
         let palette = self.theme.palette();
         let margin = sizes.body * 2.0;
-        let width = self.size.width - 2.0 * margin;
+        let width = size.width - 2.0 * margin;
         let legend = Legend::new(overview.holds, self.theme, sizes, width);
         let head = margin + sizes.body * 4.6;
         let foot = self.foot(&legend, sizes) + margin;
-        let height = self.height(&overview, sizes, head + foot);
-        let mut canvas = Canvas::new(Rect::new(0.0, 0.0, self.size.width, height));
+        let height = height(size, &overview, sizes, head + foot);
+        let mut canvas = Canvas::new(Rect::new(0.0, 0.0, size.width, height));
         self.draw_head(Point::new(margin, margin), width, sizes, &mut canvas);
         let legend_top = height - foot + sizes.body * 0.8;
         let cards_top = legend_top + legend.height() + sizes.body * 0.8;
         let place = (Point::new(margin, cards_top), width);
         cards::draw(&self.cards, place, (palette, sizes), &mut canvas);
         let mut scene = Scene {
-            size: Size::new(self.size.width, height),
+            size: Size::new(size.width, height),
             background: palette.background,
             shapes: canvas.into_shapes(),
         };
@@ -166,13 +169,6 @@ impl Picture {
         sizes.body * 0.8 + legend.height() + cards
     }
 
-    /// High enough for the rows, within reason.
-    fn height(&self, overview: &Overview, sizes: Sizes, besides: f32) -> f32 {
-        let rows = overview.order.len() as f32 * sizes.body * COMFORT;
-        let wanted = besides + sizes.body * 2.0 + rows;
-        wanted.clamp(self.size.height, self.size.height * TALLEST)
-    }
-
     fn draw_head(&self, at: Point, width: f32, sizes: Sizes, canvas: &mut Canvas) {
         let palette = self.theme.palette();
         let title = Type::semi_bold(sizes.title(), palette.text);
@@ -190,4 +186,27 @@ impl Picture {
             canvas.text_at_middle(middle, Anchor::Start, style, text);
         }
     }
+}
+
+/// High enough for the rows, within reason.
+fn height(size: Size, overview: &Overview, sizes: Sizes, besides: f32) -> f32 {
+    let rows = overview.order.len() as f32 * sizes.body * COMFORT;
+    let wanted = besides + sizes.body * 2.0 + rows;
+    wanted.clamp(size.height, size.height * TALLEST)
+}
+
+/// A size that can be drawn, whatever a file says.
+fn sensible(size: Size) -> Size {
+    let held = |length: f32, usual: f32| {
+        if length.is_finite() {
+            length.clamp(SMALLEST, LARGEST)
+        } else {
+            usual
+        }
+    };
+    let usual = Picture::default().size;
+    Size::new(
+        held(size.width, usual.width),
+        held(size.height, usual.height),
+    )
 }

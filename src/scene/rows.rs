@@ -7,17 +7,19 @@ use super::tokens::Sizes;
 
 /// A row's parts in body-text sizes, when there is room.
 const BLOCK: f32 = 2.5;
-const TRACK: f32 = 0.55;
-const MEMORY: f32 = 1.15;
-const AIR: f32 = 0.75;
-const SEAM: f32 = 0.16;
+const TRACK: f32 = 0.7;
+const MEMORY: f32 = 1.2;
+const AIR: f32 = 0.95;
+const SEAM: f32 = 0.12;
 /// Rows are at most so much larger than that,
 const STRETCH: f32 = 1.5;
 /// and never lower than this, in body-text sizes; then they scroll.
 const LOWEST: f32 = 0.45;
 /// Below these heights a row has no memory, no communication.
-const MEMORY_FROM: f32 = 3.0;
+const MEMORY_FROM: f32 = 2.3;
 const TRACKS_FROM: f32 = 1.3;
+/// Rows this high have a second line under the name.
+const TWO_LINES: f32 = 2.2;
 /// The distance between replicas, as a share of a row.
 const GROUP_GAP: f32 = 0.16;
 
@@ -85,6 +87,8 @@ pub struct Rows {
     pub tracks: Vec<(Track, Band)>,
     /// Memory, if there is room.
     pub memory: Option<Band>,
+    /// Whether the two sends have halves of their track, as they overlap.
+    pub sends_apart: bool,
     groups: Vec<u32>,
 }
 
@@ -106,10 +110,16 @@ impl Rows {
             block: Band::default(),
             tracks: Vec::new(),
             memory: None,
+            sends_apart: overview.holds.sends_overlap,
             groups: overview.groups.clone(),
         };
         rows.divide(overview.holds, em);
         rows
+    }
+
+    /// Whether names have a second line, or rows are too low for that.
+    pub fn two_lines(&self, sizes: Sizes) -> bool {
+        self.pitch >= TWO_LINES * sizes.body
     }
 
     /// Whether lines are drawn between replicas.
@@ -168,7 +178,8 @@ impl Rows {
         let track_share = TRACK * tracks.len() as f32 + SEAM * f32::from(!tracks.is_empty());
         let memory_share = if memory { MEMORY + SEAM } else { 0.0 };
         let unit = self.pitch / (BLOCK + track_share + memory_share + AIR);
-        let mut y = AIR / 2.0 * unit;
+        // Air below, so that what belongs to a row stays under its block.
+        let mut y = AIR * 0.15 * unit;
         let mut take = |share: f32| {
             let band = Band {
                 top: y,
@@ -213,11 +224,10 @@ mod tests {
         let groups: Vec<u32> = (0..replicas)
             .flat_map(|dp| (0..stages).map(move |_| dp))
             .collect();
-        Overview {
-            order: (0..groups.len()).collect(),
-            groups,
-            ..Overview::default()
-        }
+        let mut overview = Overview::default();
+        overview.order = (0..groups.len()).collect();
+        overview.groups = groups;
+        overview
     }
 
     #[test]

@@ -39,8 +39,9 @@ pub(super) struct Row {
 impl<'a> Timeline<'a> {
     /// Lays out `trace`, of which `overview` is the overview.
     pub fn new(trace: &'a Trace, overview: &'a Overview, view: Viewport, look: &'a Look) -> Self {
-        let names = names::column(trace, overview, look.sizes);
         let top = axis::height(look.sizes);
+        let rows = Rows::new(overview, look.sizes, (view.size.height - top).max(0.0));
+        let names = names::column(trace, overview, (&rows, look.sizes));
         let right = look.sizes.gap();
         let plot = Rect::new(
             names,
@@ -48,7 +49,6 @@ impl<'a> Timeline<'a> {
             (view.size.width - names - right).max(1.0),
             (view.size.height - top).max(0.0),
         );
-        let rows = Rows::new(overview, look.sizes, plot.height);
         Self {
             trace,
             overview,

@@ -12,7 +12,7 @@ use super::shape::{Anchor, Hatch, Quad, Rect};
 use super::timeline::{Row, Timeline};
 
 /// Even the shortest transfer is as wide as this, in points.
-pub(super) const LEAST_WIDTH: f32 = 2.0;
+pub(super) const LEAST_WIDTH: f32 = 2.5;
 
 pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     for &(track, _) in &timeline.rows.tracks {
@@ -29,12 +29,15 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     }
 }
 
-/// The band of a communication lane: the two sends share a track, one above the other.
+/// The band of a communication lane. The two sends share a track; where they overlap, one is above the other.
 pub(super) fn band_of(rows: &Rows, stream: Stream) -> Option<Band> {
     let holds = |track: &Track| track.streams().contains(&stream);
     let (track, band) = rows.tracks.iter().find(|(track, _)| holds(track))?;
-    let count = track.streams().len() as f32;
-    let index = track.streams().iter().position(|&own| own == stream)? as f32;
+    let (count, index) = if rows.sends_apart && *track == Track::Sends {
+        (2.0, f32::from(stream == Stream::SendPrev))
+    } else {
+        (1.0, 0.0)
+    };
     // A hairline between tracks keeps them apart.
     let height = (band.height - 1.0).max(0.5) / count;
     Some(Band {
