@@ -96,7 +96,7 @@ fn read_row(record: &[String], labels: &mut Labels) -> Option<Row> {
     };
     let label = Label {
         kind: word(kind)?,
-        name: name.clone(),
+        name: name.clone().into(),
         pass: match pass.chars().next() {
             Some(letter) => Some(Pass::from_letter(letter)?),
             None => None,
@@ -104,7 +104,7 @@ fn read_row(record: &[String], labels: &mut Labels) -> Option<Row> {
         micro_batch: optional(micro_batch)?,
         stage: optional(stage)?,
         layer: optional(layer)?,
-        group: (!group.is_empty()).then(|| group.clone()),
+        group: (!group.is_empty()).then(|| group.clone().into()),
         bytes: bytes.parse().ok()?,
     };
     Some(Row {
