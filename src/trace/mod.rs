@@ -6,6 +6,7 @@
 //! whether it is transfer, waiting or idleness.
 
 mod figures;
+pub mod import;
 mod lane;
 
 pub use figures::{Bubbles, TimeSplit};

@@ -1,0 +1,69 @@
+//! What can go wrong with a file.
+
+use std::path::PathBuf;
+
+use crate::trace::import::ImportError;
+
+/// The formats that can be written, as endings.
+pub const FORMATS: &str = ".png, .svg, .pdf, .json, .json.gz, .csv";
+
+/// A file that was not written or read: what, why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// An ending that stands for no format.
+    #[error("cannot tell the format of {path}: its ending is none of {FORMATS}; add one of them")]
+    UnknownEnding {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Perfetto's own format.
+    #[error(
+        "cannot write {path}: Perfetto's .pftrace is not supported yet; write .json or .json.gz, which \
+         ui.perfetto.dev opens too (supported: {FORMATS})"
+    )]
+    NotYet {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A picture that could not be made.
+    #[error("cannot make the {what}: {why}; write .svg instead, or a smaller picture")]
+    Picture {
+        /// Which format.
+        what: &'static str,
+        /// The reason.
+        why: String,
+    },
+    /// A file system's refusal; a file that was there before is still whole.
+    #[error("cannot write {path}: {source}; check that the folder exists and has room")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A file that cannot be opened or unpacked.
+    #[error("cannot read {path}: {source}; check that the file exists and is whole")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A file that is too large.
+    #[error("cannot read {path}: it holds more than {limit} bytes; export fewer ranks")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// A file that is no trace of ours.
+    #[error("cannot read {path}: {source}")]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: ImportError,
+    },
+}

@@ -1,0 +1,101 @@
+//! Traces and pictures as files: PNG, SVG, PDF, Chrome JSON, CSV.
+//!
+//! Every writer is a pure function from its input to bytes, and identical input gives identical bytes. Only [`write`]
+//! and [`read`] touch files.
+
+mod base64;
+mod chrome;
+mod csv;
+mod error;
+mod files;
+mod pdf;
+mod png;
+mod svg;
+#[cfg(test)]
+mod tests;
+
+pub use chrome::chrome;
+pub use csv::csv;
+pub use error::{ExportError, FORMATS};
+pub use files::{read, write};
+pub use pdf::pdf;
+pub use png::png;
+pub use svg::{Fonts, svg};
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::scene::Picture;
+use crate::trace::Trace;
+
+/// A kind of file that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A picture in pixels.
+    Png,
+    /// A picture in vectors.
+    Svg,
+    /// A picture in vectors, for print.
+    Pdf,
+    /// Chrome's trace format.
+    Chrome,
+    /// The same, compressed.
+    ChromeGz,
+    /// A table of spans.
+    Csv,
+}
+
+impl Format {
+    /// The format that a file's ending stands for.
+    pub fn from_path(path: &Path) -> Result<Self, ExportError> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.to_lowercase();
+        let known = [
+            (".png", Self::Png),
+            (".svg", Self::Svg),
+            (".pdf", Self::Pdf),
+            (".json", Self::Chrome),
+            (".json.gz", Self::ChromeGz),
+            (".csv", Self::Csv),
+        ];
+        if let Some((_, format)) = known.into_iter().find(|(ending, _)| name.ends_with(ending)) {
+            return Ok(format);
+        }
+        let path = path.to_owned();
+        Err(if name.ends_with(".pftrace") {
+            ExportError::NotYet { path }
+        } else {
+            ExportError::UnknownEnding { path }
+        })
+    }
+}
+
+/// What goes into a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Export<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// Title, stamp, figures, and how the picture looks.
+    pub picture: &'a Picture,
+    /// The run's figures, as `--json` prints them; carried along in Chrome JSON.
+    pub report: &'a Value,
+}
+
+/// Pixels a point of a PNG: sharp on a projector of 2560 pixels.
+const PNG_SCALE: f32 = 2.0;
+
+impl Export<'_> {
+    /// The bytes of a file of `format`.
+    pub fn bytes(&self, format: Format) -> Result<Vec<u8>, ExportError> {
+        let scene = || self.picture.scene(self.trace);
+        match format {
+            Format::Png => png(&scene(), PNG_SCALE),
+            Format::Svg => Ok(svg(&scene(), Fonts::Embedded).into_bytes()),
+            Format::Pdf => pdf(&scene(), &self.picture.title),
+            Format::Chrome => Ok(chrome(self).into_bytes()),
+            Format::ChromeGz => files::zipped(chrome(self).as_bytes()),
+            Format::Csv => Ok(csv(self.trace).into_bytes()),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the exporters: each format is what it claims to be, and traces come back as they went.
+
+mod pictures;
+mod round_trip;

@@ -1,0 +1,289 @@
+//! The blocks of a row: passes with their letter and micro-batch, and what fills the time between them.
+
+use crate::trace::{Kind, Label, Phase, Span, Stream};
+use crate::units::Nanos;
+
+use super::canvas::{Canvas, Type};
+use super::colour::Colour;
+use super::runs::{Run, runs};
+use super::shape::{Anchor, Hatch, Point, Quad, Rect, Stroke};
+use super::timeline::{Row, Timeline};
+
+/// Blocks at least this wide are set apart by a hairline.
+const APART: f32 = 4.0;
+/// What happens within a pass is shown from this width on.
+const INNER: f32 = 1.5;
+/// How much of its colour an exposed transfer is filled with.
+pub(super) const TINT: f32 = 0.42;
+
+/// A gap between passes, of neighbouring spans of one phase.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    phase: Phase,
+    from: Nanos,
+    to: Nanos,
+}
+
+pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
+    let band = timeline.rows.block.moved(row.top);
+    let bed = Rect::new(
+        timeline.scale.left(),
+        band.top,
+        timeline.scale.right() - timeline.scale.left(),
+        band.height,
+    );
+    canvas.quad(Quad::new(bed, timeline.palette().track).rounded(timeline.look.sizes.radius()));
+    let gaps = gaps(timeline, row);
+    for gap in &gaps {
+        draw_gap(timeline, row, *gap, canvas);
+    }
+    let lane = timeline.trace.lane(row.rank_index, Stream::Passes);
+    for run in runs(lane, &timeline.scale, timeline.until()) {
+        draw_pass(timeline, row, run, canvas);
+    }
+    draw_inner(timeline, row, canvas);
+    draw_share(timeline, row, &gaps, canvas);
+}
+
+/// The visible gaps of the compute lane, neighbours of one phase joined.
+fn gaps(timeline: &Timeline<'_>, row: Row) -> Vec<Gap> {
+    let lane = timeline.trace.lane(row.rank_index, Stream::Compute);
+    let mut gaps: Vec<Gap> = Vec::new();
+    for run in runs(lane, &timeline.scale, timeline.until()) {
+        let Some(first) = run.samples().find(|span| span.phase != Phase::Busy) else {
+            continue;
+        };
+        let (from, to) = run.times();
+        match gaps.last_mut() {
+            Some(last) if last.phase == first.phase && last.to == from => last.to = to,
+            _ => gaps.push(Gap {
+                phase: first.phase,
+                from,
+                to,
+            }),
+        }
+    }
+    gaps
+}
+
+fn draw_gap(timeline: &Timeline<'_>, row: Row, gap: Gap, canvas: &mut Canvas) {
+    let palette = timeline.palette();
+    let lit = timeline
+        .look
+        .lit
+        .gap(timeline.trace.ranks[row.rank_index].rank);
+    let shade = |colour: Colour| if lit { colour } else { palette.dimmed(colour) };
+    let rect = timeline.rect(timeline.rows.block.moved(row.top), gap.from, gap.to);
+    let radius = timeline.look.sizes.radius().min(rect.width / 2.0);
+    let (quad, word) = match gap.phase {
+        Phase::Busy => return,
+        Phase::Idle => {
+            let hatch = Hatch::Bubble(shade(palette.bubble));
+            let quad = Quad::new(rect, shade(palette.bubble_bed)).hatched(hatch);
+            (quad, None)
+        }
+        Phase::Waiting => {
+            let hatch = Hatch::Waiting(shade(palette.waiting));
+            let quad = Quad::new(rect, shade(palette.waiting_bed)).hatched(hatch);
+            (quad, Some("waiting"))
+        }
+        Phase::Transfer => {
+            let colour = shade(in_flight(timeline, row, gap));
+            let edge = Stroke::solid(1.0, colour);
+            let inside = rect.grown(-0.5_f32.min(rect.width / 4.0));
+            let fill = colour.faded(TINT).over(palette.background);
+            let quad = Quad::new(inside, fill).outlined(edge);
+            (quad, Some("transfer"))
+        }
+    };
+    canvas.quad(quad.rounded(radius));
+    if let Some(word) = word {
+        draw_pill(timeline, rect, word, canvas);
+    }
+}
+
+/// The colour of what is in flight during a gap: the collective under it, or else a send.
+fn in_flight(timeline: &Timeline<'_>, row: Row, gap: Gap) -> Colour {
+    let middle = Nanos(u64::midpoint(gap.from.0, gap.to.0));
+    let moving = |stream: Stream| {
+        timeline
+            .trace
+            .lane(row.rank_index, stream)
+            .at(middle)
+            .is_some()
+    };
+    let palette = timeline.palette();
+    if moving(Stream::Dp) {
+        palette.all_reduce
+    } else if moving(Stream::Tp) {
+        palette.all_reduce_tp
+    } else {
+        palette.send
+    }
+}
+
+fn draw_pass(timeline: &Timeline<'_>, row: Row, run: Run<'_>, canvas: &mut Canvas) {
+    let (from, to) = run.times();
+    let mut rect = timeline.rect(timeline.rows.block.moved(row.top), from, to);
+    let colour = mean(run.samples().map(|span| {
+        let colour = pass_colour(timeline, row, span);
+        (colour, span.duration())
+    }));
+    let Run::One(span) = run else {
+        rect.width = rect.width.max(1.0);
+        canvas.quad(Quad::new(rect, colour));
+        return;
+    };
+    let visible = rect;
+    if rect.width >= APART {
+        rect.width -= 1.0;
+    }
+    let radius = timeline.look.sizes.radius().min(rect.width / 4.0);
+    canvas.quad(Quad::new(rect, colour).rounded(radius));
+    draw_label(
+        timeline,
+        visible,
+        timeline.trace.label(span.label),
+        colour,
+        canvas,
+    );
+}
+
+fn pass_colour(timeline: &Timeline<'_>, row: Row, span: &Span) -> Colour {
+    let palette = timeline.palette();
+    let label = timeline.trace.label(span.label);
+    let colour = match (label.kind, label.pass) {
+        (Kind::Optimizer, _) | (_, None) => palette.optimizer,
+        (_, Some(pass)) => {
+            let chunk = timeline.overview.chunk(row.rank_index, label.stage);
+            palette.pass_of_chunk(pass, chunk)
+        }
+    };
+    let rank = timeline.trace.ranks[row.rank_index].rank;
+    if timeline.look.lit.holds(rank, label) {
+        colour
+    } else {
+        palette.dimmed(colour)
+    }
+}
+
+/// The longest of a block's names that fits into it.
+fn draw_label(
+    timeline: &Timeline<'_>,
+    block: Rect,
+    label: &Label,
+    colour: Colour,
+    canvas: &mut Canvas,
+) {
+    let body = timeline.look.sizes.body;
+    let size = (block.height * 0.62).min(body * 1.12);
+    if size < body * 0.5 {
+        return;
+    }
+    let style = Type::semi_bold(size, timeline.palette().text_on(colour));
+    let names = names(label);
+    let room = block.width - 1.0 - size * 0.3;
+    if let Some(name) = names.into_iter().find(|name| style.width(name) <= room) {
+        let middle = Point::new(block.centre().x - 0.5, block.centre().y);
+        canvas.text_at_middle(middle, Anchor::Middle, style, name);
+    }
+}
+
+/// What a block may be called, the longest first.
+fn names(label: &Label) -> Vec<String> {
+    match (label.kind, label.pass) {
+        (_, Some(pass)) => vec![label.short(), pass.letter().to_string()],
+        (Kind::Optimizer, None) => ["optimizer", "opt", "O"].map(str::to_owned).to_vec(),
+        (_, None) => vec![label.name.clone()],
+    }
+}
+
+/// Within passes wide enough: when they transfer or wait instead of computing.
+fn draw_inner(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
+    let (rank_index, scale) = (row.rank_index, &timeline.scale);
+    let passes = timeline.trace.lane(rank_index, Stream::Passes);
+    let palette = timeline.palette();
+    let band = timeline.rows.block.moved(row.top);
+    for run in runs(
+        timeline.trace.lane(rank_index, Stream::Compute),
+        scale,
+        timeline.until(),
+    ) {
+        let Run::One(span) = run else { continue };
+        let narrow = scale.width_of(span.duration()) < INNER;
+        let within = |pass: &Span| pass.start <= span.start && pass.end >= span.end;
+        if span.phase == Phase::Busy || narrow || !passes.at(span.start).is_some_and(within) {
+            continue;
+        }
+        let mut rect = timeline.rect(band, span.start, span.end);
+        rect.y += rect.height * 0.86;
+        rect.height *= 0.14;
+        let quad = match span.phase {
+            Phase::Waiting => {
+                Quad::new(rect, palette.waiting_bed).hatched(Hatch::Waiting(palette.waiting))
+            }
+            Phase::Busy | Phase::Transfer | Phase::Idle => Quad::new(rect, palette.all_reduce_tp),
+        };
+        canvas.quad(quad);
+    }
+}
+
+/// The share of idle time, on the largest gap where it is.
+fn draw_share(timeline: &Timeline<'_>, row: Row, gaps: &[Gap], canvas: &mut Canvas) {
+    let idle = gaps.iter().filter(|gap| gap.phase == Phase::Idle);
+    let Some(gap) = idle.max_by_key(|gap| gap.to.since(gap.from)) else {
+        return;
+    };
+    let (trace, rank_index) = (timeline.trace, row.rank_index);
+    let share = timeline
+        .overview
+        .idle_share(trace, rank_index, timeline.until());
+    let rect = timeline.rect(timeline.rows.block.moved(row.top), gap.from, gap.to);
+    let short = whole_percent(share);
+    if !draw_pill(timeline, rect, &format!("idle {short}"), canvas) {
+        draw_pill(timeline, rect, &short, canvas);
+    }
+}
+
+/// A share in whole per cent; a small one with a decimal.
+fn whole_percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 0.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// A word on a small ground of its own in the middle of `gap`, if it fits; whether it does.
+fn draw_pill(timeline: &Timeline<'_>, gap: Rect, word: &str, canvas: &mut Canvas) -> bool {
+    let palette = timeline.palette();
+    let body = timeline.look.sizes.body;
+    let size = (gap.height * 0.5).min(body);
+    let style = Type::semi_bold(size, palette.text);
+    let width = style.width(word) + size * 0.9;
+    if size < body * 0.5 || width > gap.width - 4.0 {
+        return false;
+    }
+    let height = (size * 1.5).min(gap.height);
+    let centre = gap.centre();
+    let pill = Rect::new(
+        centre.x - width / 2.0,
+        centre.y - height / 2.0,
+        width,
+        height,
+    );
+    canvas.quad(Quad::new(pill, palette.background.faded(0.88)).rounded(height / 2.0));
+    canvas.text_at_middle(centre, Anchor::Middle, style, word);
+    true
+}
+
+/// The mean of colours, each counted by its time.
+pub(super) fn mean(parts: impl Iterator<Item = (Colour, Nanos)>) -> Colour {
+    let mut sum = 0.0;
+    parts.fold(Colour::CLEAR, |mean, (colour, time)| {
+        let weight = time.0 as f32;
+        sum += weight;
+        mean.mixed(colour, weight / sum.max(1.0))
+    })
+}

@@ -1,0 +1,41 @@
+//! A trace and a viewport turned into shapes, with no widget in it.
+//!
+//! The window paints a [`Scene`] and the exporters write it, so that a picture is the same wherever it is made.
+//! Nothing here draws, reads a file or holds a clock. [`Overview`] reads a trace once; [`Timeline`] is made anew for
+//! every frame and reads only what is visible; [`Picture`] adds title, stamp, legend and figures.
+
+mod advances;
+mod arrows;
+mod axis;
+mod blocks;
+mod canvas;
+mod cards;
+mod colour;
+pub mod fonts;
+mod legend;
+mod look;
+mod memory;
+mod names;
+mod overview;
+mod picture;
+mod place;
+mod rows;
+mod runs;
+#[cfg(test)]
+pub(crate) mod sample;
+mod scale;
+mod shape;
+mod timeline;
+pub mod tokens;
+mod traffic;
+
+pub use cards::Card;
+pub use colour::Colour;
+pub use legend::Legend;
+pub use look::{Arrows, Hit, Lit, Look, Viewport};
+pub use overview::{Holds, Overview};
+pub use picture::{Picture, Stamp};
+pub use rows::{Band, Rows, Track};
+pub use scale::Scale;
+pub use shape::{Anchor, Hatch, Point, Quad, Rect, Scene, Shape, Size, Stroke, Text};
+pub use timeline::Timeline;

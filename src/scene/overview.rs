@@ -1,0 +1,243 @@
+//! What drawing needs to know of a whole trace, gathered once per trace and not once per frame.
+
+use std::collections::HashMap;
+
+use crate::trace::{Kind, Phase, Stream, Trace};
+use crate::units::{Bytes, Nanos, Pass, Rank};
+
+/// Which kinds of thing a trace holds, for tracks and legend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a set of kinds, each by its name"
+)]
+pub struct Holds {
+    /// Whether passes `F`, `B`, `I`, `W` occur.
+    pub passes: [bool; 4],
+    /// The optimizer's step.
+    pub optimizer: bool,
+    /// Sends between stages.
+    pub sends: bool,
+    /// Sends to both neighbours at once.
+    pub sends_overlap: bool,
+    /// Tensor-parallel collectives.
+    pub tp: bool,
+    /// Data-parallel collectives.
+    pub dp: bool,
+    /// Transfers that computing waits for.
+    pub exposed: bool,
+    /// Waiting for members of a collective.
+    pub waiting: bool,
+    /// The bubble.
+    pub idle: bool,
+    /// Memory.
+    pub memory: bool,
+}
+
+impl Holds {
+    /// Whether `pass` occurs.
+    pub fn pass(&self, pass: Pass) -> bool {
+        self.passes[pass as usize]
+    }
+}
+
+/// A trace's order of rows, scales and sums.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
+    /// For each row from the top, the rank's place in [`Trace::ranks`]: by replica, then stage, then slice.
+    pub order: Vec<usize>,
+    /// For each row, how many replicas have ended above it.
+    pub groups: Vec<u32>,
+    /// For each rank, the stages it holds, in order.
+    pub stages: Vec<Vec<u32>>,
+    /// The most memory any rank takes.
+    pub peak_memory: Bytes,
+    /// What there is.
+    pub holds: Holds,
+    /// Replicas, stages on the pipeline, slices.
+    pub degrees: (u32, u32, u32),
+    /// For each rank and span of its compute lane, how long the rank was idle before.
+    idle_before: Vec<Vec<Nanos>>,
+    /// Arrows by when they leave, and the longest one's time.
+    arrows: Vec<u32>,
+    longest_flight: Nanos,
+    rows: HashMap<Rank, usize>,
+}
+
+impl Overview {
+    /// Reads all of `trace` once.
+    pub fn new(trace: &Trace) -> Self {
+        let count = trace.ranks.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_key(|&index| {
+            let info = &trace.ranks[index];
+            (info.dp, info.pp, info.tp, info.rank)
+        });
+        let rows = order.iter().enumerate();
+        let rows = rows.map(|(row, &index)| (trace.ranks[index].rank, row));
+        let mut arrows: Vec<u32> = (0..trace.arrows.len() as u32).collect();
+        arrows.sort_by_key(|&index| trace.arrows[index as usize].left);
+        let flights = trace
+            .arrows
+            .iter()
+            .map(|arrow| arrow.arrived.since(arrow.left));
+        let most = |axis: fn(&crate::trace::RankInfo) -> u32| {
+            trace
+                .ranks
+                .iter()
+                .map(axis)
+                .max()
+                .map_or(1, |most| most.saturating_add(1))
+        };
+        Self {
+            groups: groups(trace, &order),
+            rows: rows.collect(),
+            order,
+            stages: (0..count).map(|index| stages(trace, index)).collect(),
+            peak_memory: trace
+                .memory
+                .iter()
+                .map(|memory| memory.peak())
+                .max()
+                .unwrap_or_default(),
+            holds: holds(trace),
+            degrees: (
+                most(|info| info.dp),
+                most(|info| info.pp),
+                most(|info| info.tp),
+            ),
+            idle_before: (0..count).map(|index| idle_before(trace, index)).collect(),
+            arrows,
+            longest_flight: flights.max().unwrap_or_default(),
+        }
+    }
+
+    /// The row of a rank.
+    pub fn row(&self, rank: Rank) -> Option<usize> {
+        self.rows.get(&rank).copied()
+    }
+
+    /// Which of a rank's stages `stage` is.
+    pub fn chunk(&self, rank_index: usize, stage: Option<u32>) -> usize {
+        let stages = &self.stages[rank_index];
+        let found = stage.and_then(|stage| stages.iter().position(|&own| own == stage));
+        found.unwrap_or(0)
+    }
+
+    /// The share of idle time in a rank's pipeline time, as far as it has come at `until`.
+    pub fn idle_share(&self, trace: &Trace, rank_index: usize, until: Nanos) -> f64 {
+        let until = until.min(trace.ranks[rank_index].pipeline_end);
+        let spans = trace.lane(rank_index, Stream::Compute).spans();
+        let after = spans.partition_point(|span| span.start < until);
+        let Some(last) = after.checked_sub(1) else {
+            return 0.0;
+        };
+        let part = match spans[last].phase {
+            Phase::Idle => until.min(spans[last].end).since(spans[last].start),
+            Phase::Busy | Phase::Transfer | Phase::Waiting => Nanos::ZERO,
+        };
+        (self.idle_before[rank_index][last] + part).0 as f64 / until.0.max(1) as f64
+    }
+
+    /// The arrows that are under way between two times, as places in [`Trace::arrows`].
+    pub fn arrows_between<'a>(
+        &'a self,
+        trace: &'a Trace,
+        from: Nanos,
+        to: Nanos,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let left = |index: &u32| trace.arrows[*index as usize].left;
+        let reach = from.since(self.longest_flight);
+        let first = self.arrows.partition_point(|index| left(index) < reach);
+        self.arrows[first..]
+            .iter()
+            .take_while(move |index| left(index) < to)
+            .map(|&index| index as usize)
+            .filter(move |&index| trace.arrows[index].arrived >= from)
+    }
+}
+
+fn groups(trace: &Trace, order: &[usize]) -> Vec<u32> {
+    let mut group = 0;
+    let mut last = None;
+    order
+        .iter()
+        .map(|&index| {
+            let replica = trace.ranks[index].dp;
+            if last.is_some_and(|last| last != replica) {
+                group += 1;
+            }
+            last = Some(replica);
+            group
+        })
+        .collect()
+}
+
+fn stages(trace: &Trace, rank_index: usize) -> Vec<u32> {
+    let spans = trace.lane(rank_index, Stream::Passes).spans();
+    let mut stages: Vec<u32> = Vec::new();
+    for span in spans {
+        if let Some(stage) = trace.label(span.label).stage
+            && !stages.contains(&stage)
+        {
+            stages.push(stage);
+        }
+    }
+    stages.sort_unstable();
+    stages
+}
+
+fn idle_before(trace: &Trace, rank_index: usize) -> Vec<Nanos> {
+    let spans = trace.lane(rank_index, Stream::Compute).spans();
+    let mut idle = Nanos::ZERO;
+    spans
+        .iter()
+        .map(|span| {
+            let before = idle;
+            if span.phase == Phase::Idle {
+                idle += span.duration();
+            }
+            before
+        })
+        .collect()
+}
+
+fn holds(trace: &Trace) -> Holds {
+    let mut holds = Holds {
+        sends_overlap: (0..trace.ranks.len()).any(|index| sends_overlap(trace, index)),
+        memory: trace
+            .memory
+            .iter()
+            .any(|memory| memory.peak() > Bytes::ZERO),
+        ..Holds::default()
+    };
+    for lane in &trace.lanes {
+        for span in lane.spans() {
+            let label = trace.label(span.label);
+            holds.waiting |= span.phase == Phase::Waiting;
+            match (lane.id.stream, span.phase) {
+                (Stream::Compute, Phase::Idle) => holds.idle = true,
+                (Stream::Compute, Phase::Transfer) => holds.exposed = true,
+                (Stream::Passes, _) => {
+                    holds.optimizer |= label.kind == Kind::Optimizer;
+                    if let Some(pass) = label.pass {
+                        holds.passes[pass as usize] = true;
+                    }
+                }
+                (Stream::Tp, _) => holds.tp = true,
+                (Stream::Dp, _) => holds.dp = true,
+                (Stream::SendNext | Stream::SendPrev, _) => holds.sends = true,
+                (Stream::Compute, _) => {}
+            }
+        }
+    }
+    holds
+}
+
+/// Whether a rank ever sends to both neighbours at once.
+fn sends_overlap(trace: &Trace, rank_index: usize) -> bool {
+    let previous = trace.lane(rank_index, Stream::SendPrev);
+    let next = trace.lane(rank_index, Stream::SendNext).spans();
+    next.iter()
+        .any(|span| previous.overlapping(span.start, span.end).next().is_some())
+}

@@ -1,0 +1,296 @@
+//! The timeline: every rank's passes, communication and memory over time, as shapes.
+
+use crate::trace::{Lane, Span, Stream, Trace};
+use crate::units::Nanos;
+
+use super::canvas::Canvas;
+use super::colour::Colour;
+use super::look::{Arrows, Hit, Look, Viewport};
+use super::overview::Overview;
+use super::rows::{Band, Rows};
+use super::scale::Scale;
+use super::shape::{Point, Quad, Rect, Scene, Stroke};
+use super::tokens::Palette;
+use super::{arrows, axis, blocks, memory, names, traffic};
+
+/// How far beside a thin span the pointer still finds it, in points.
+const REACH: f32 = 3.0;
+
+/// A trace laid out in a viewport. Cheap to make: drawing reads only what is visible.
+#[derive(Debug)]
+pub struct Timeline<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) overview: &'a Overview,
+    pub(super) look: &'a Look,
+    pub(super) rows: Rows,
+    pub(super) scale: Scale,
+    view: Viewport,
+    plot: Rect,
+}
+
+/// A row being drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) rank_index: usize,
+    /// Where its top is in the scene.
+    pub(super) top: f32,
+}
+
+impl<'a> Timeline<'a> {
+    /// Lays out `trace`, of which `overview` is the overview.
+    pub fn new(trace: &'a Trace, overview: &'a Overview, view: Viewport, look: &'a Look) -> Self {
+        let top = axis::height(look.sizes);
+        let rows = Rows::new(overview, look.sizes, (view.size.height - top).max(0.0));
+        let names = names::column(trace, overview, (&rows, look.sizes));
+        let right = look.sizes.gap();
+        let plot = Rect::new(
+            names,
+            top,
+            (view.size.width - names - right).max(1.0),
+            (view.size.height - top).max(0.0),
+        );
+        Self {
+            trace,
+            overview,
+            look,
+            scale: Scale::new(view.from, view.to, plot.x, plot.width),
+            view: Viewport {
+                scroll: view
+                    .scroll
+                    .clamp(0.0, (rows.height() - plot.height).max(0.0)),
+                ..view
+            },
+            rows,
+            plot,
+        }
+    }
+
+    /// The part in which spans are drawn: right of the names, under the axis.
+    pub fn plot(&self) -> Rect {
+        self.plot
+    }
+
+    /// The rows' layout.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// Times and places.
+    pub fn scale(&self) -> &Scale {
+        &self.scale
+    }
+
+    /// How high axis and rows are, whether they fit or scroll.
+    pub fn content_height(&self) -> f32 {
+        self.plot.y + self.rows.height()
+    }
+
+    /// How far the rows can be scrolled.
+    pub fn max_scroll(&self) -> f32 {
+        (self.rows.height() - self.plot.height).max(0.0)
+    }
+
+    /// The viewport, its scroll held to what there is.
+    pub fn viewport(&self) -> Viewport {
+        self.view
+    }
+
+    /// The viewport zoomed in by `factor` around `x`; never closer than a few nanoseconds.
+    pub fn zoomed(&self, x: f32, factor: f64) -> Viewport {
+        let centre = self.scale.time(x);
+        let shrunk = |duration: Nanos| duration.0 as f64 / factor.max(1e-6);
+        let before = shrunk(centre.since(self.scale.from));
+        let after = shrunk(self.scale.to.since(centre));
+        Viewport {
+            from: Nanos(centre.0.saturating_sub(before as u64)),
+            to: Nanos(centre.0.saturating_add((after as u64).max(10))),
+            ..self.view
+        }
+    }
+
+    /// The viewport moved by `points` to the right; never before time zero.
+    pub fn panned(&self, points: f32) -> Viewport {
+        let shift = self.scale.duration_of(points.abs());
+        let (from, to) = (self.scale.from, self.scale.to);
+        let (from, to) = if points < 0.0 {
+            let shift = shift.min(from);
+            (from.since(shift), to.since(shift))
+        } else {
+            let later = |time: Nanos| Nanos(time.0.saturating_add(shift.0));
+            (later(from), later(to))
+        };
+        Viewport {
+            from,
+            to,
+            ..self.view
+        }
+    }
+
+    /// The rank whose row is at `y`, by its place in [`Trace::ranks`].
+    pub fn rank_at(&self, y: f32) -> Option<usize> {
+        let in_rows = y - self.plot.y + self.view.scroll;
+        if y < self.plot.y || y >= self.plot.bottom() {
+            return None;
+        }
+        let row = self.rows.at(in_rows)?;
+        self.overview.order.get(row).copied()
+    }
+
+    /// What is at a point of the scene.
+    pub fn hit(&self, x: f32, y: f32) -> Option<Hit> {
+        if !self.plot.contains(Point::new(x, y)) {
+            return None;
+        }
+        let rank_index = self.rank_at(y)?;
+        let row = self.overview.row(self.trace.ranks[rank_index].rank)?;
+        let within = y - self.plot.y + self.view.scroll - self.rows.top(row);
+        let found = |stream: Stream| {
+            let span = *self.near(self.trace.lane(rank_index, stream), x)?;
+            Some(Hit {
+                rank_index,
+                stream,
+                span,
+            })
+        };
+        if self.rows.block.contains(within) {
+            return found(Stream::Passes).or_else(|| found(Stream::Compute));
+        }
+        let (track, band) = self
+            .rows
+            .tracks
+            .iter()
+            .find(|(_, band)| band.contains(within))?;
+        let lower = within > band.top + band.height / 2.0;
+        let streams = track.streams();
+        let nearest = if lower {
+            streams.last()
+        } else {
+            streams.first()
+        };
+        nearest
+            .and_then(|&stream| found(stream))
+            .or_else(|| streams.iter().find_map(|&stream| found(stream)))
+    }
+
+    /// The span of `lane` at `x`, or the nearest within reach.
+    fn near<'b>(&self, lane: &'b Lane, x: f32) -> Option<&'b Span> {
+        let time = self.scale.time(x);
+        let seen = |span: &&Span| span.start < self.until();
+        if let Some(span) = lane.at(time).filter(seen) {
+            return Some(span);
+        }
+        let reach = self.scale.duration_of(REACH);
+        let distance = |span: &&Span| span.start.since(time).max(time.since(span.end));
+        lane.overlapping(time.since(reach), Nanos(time.0.saturating_add(reach.0)))
+            .take(64)
+            .filter(seen)
+            .min_by_key(distance)
+            .filter(|span| self.scale.width_of(span.duration()) < REACH)
+    }
+
+    /// The shapes.
+    pub fn scene(&self) -> Scene {
+        let size = self.view.size;
+        let palette = self.palette();
+        let mut canvas = Canvas::new(Rect::new(0.0, 0.0, size.width, size.height));
+        axis::draw(self, &mut canvas);
+        canvas.clip_to(Rect::new(0.0, self.plot.y, size.width, self.plot.height));
+        for row in self.visible_rows() {
+            self.draw_row(row, &mut canvas);
+        }
+        self.draw_dividers(&mut canvas);
+        if self.look.arrows == Arrows::Shown {
+            arrows::draw(self, &mut canvas);
+        }
+        for (hit, width) in [(self.look.hovered, 1.5), (self.look.selected, 2.5)] {
+            if let Some(rect) = hit.and_then(|hit| self.rect_of(&hit)) {
+                let stroke = Stroke::solid(width, palette.selected);
+                canvas.quad(
+                    Quad::new(rect, Colour::CLEAR)
+                        .rounded(self.look.sizes.radius())
+                        .outlined(stroke),
+                );
+            }
+        }
+        canvas.clip_to(Rect::new(0.0, 0.0, size.width, size.height));
+        axis::draw_playhead(self, &mut canvas);
+        Scene {
+            size,
+            background: palette.background,
+            shapes: canvas.into_shapes(),
+        }
+    }
+
+    fn draw_row(&self, row: Row, canvas: &mut Canvas) {
+        names::draw(self, row, canvas);
+        blocks::draw(self, row, canvas);
+        traffic::draw(self, row, canvas);
+        memory::draw(self, row, canvas);
+    }
+
+    fn draw_dividers(&self, canvas: &mut Canvas) {
+        if !self.rows.grouped() {
+            return;
+        }
+        let rows = self.rows_in_view();
+        let groups = &self.overview.groups;
+        for row in rows.filter(|&row| row > 0 && groups[row] != groups[row - 1]) {
+            let y = self.y(self.rows.top(row)) - self.rows.group_gap / 2.0;
+            let from = Point::new(0.0, y);
+            let to = Point::new(self.plot.right(), y);
+            canvas.line(from, to, Stroke::solid(1.0, self.palette().divider));
+        }
+    }
+
+    fn rows_in_view(&self) -> std::ops::Range<usize> {
+        let top = self.view.scroll;
+        self.rows.between(top, top + self.plot.height)
+    }
+
+    fn visible_rows(&self) -> impl Iterator<Item = Row> {
+        self.rows_in_view().map(|row| Row {
+            rank_index: self.overview.order[row],
+            top: self.y(self.rows.top(row)),
+        })
+    }
+
+    /// Where a height within the rows is in the scene.
+    pub(super) fn y(&self, in_rows: f32) -> f32 {
+        self.plot.y + in_rows - self.view.scroll
+    }
+
+    pub(super) fn palette(&self) -> &'static Palette {
+        self.look.theme.palette()
+    }
+
+    pub(super) fn until(&self) -> Nanos {
+        self.look.until.unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// The place of a band between two times.
+    pub(super) fn rect(&self, band: Band, from: Nanos, to: Nanos) -> Rect {
+        let left = self.scale.x(from);
+        let right = self.scale.x(to.min(self.until()));
+        Rect::new(left, band.top, right - left, band.height)
+    }
+
+    /// Where something that was hit is drawn now.
+    pub fn rect_of(&self, hit: &Hit) -> Option<Rect> {
+        let rank = self.trace.ranks.get(hit.rank_index)?.rank;
+        let top = self.y(self.rows.top(self.overview.row(rank)?));
+        let visible = hit.span.end > self.scale.from && hit.span.start < self.scale.to;
+        let band = match hit.stream {
+            Stream::Passes | Stream::Compute => self.rows.block,
+            Stream::Tp | Stream::Dp | Stream::SendNext | Stream::SendPrev => {
+                traffic::band_of(&self.rows, hit.stream)?
+            }
+        };
+        visible.then(|| {
+            let rect = self.rect(band.moved(top), hit.span.start, hit.span.end);
+            Rect {
+                width: rect.width.max(traffic::LEAST_WIDTH),
+                ..rect
+            }
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! Reads traces from files that Shardscope wrote. Whatever else comes in is an error, never a panic.
+
+mod check;
+mod chrome;
+mod csv;
+
+pub use chrome::{FORMAT, chrome};
+pub use csv::{COLUMNS, csv};
+
+use serde_json::Value;
+
+use super::Trace;
+
+/// A trace with what its file says about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// The trace.
+    pub trace: Trace,
+    /// The picture's title, stamp and cards, as the exporter wrote them; null from CSV.
+    pub picture: Value,
+    /// The figures of the run, as `--json` prints them; null from CSV.
+    pub report: Value,
+}
+
+/// A file that is no trace of ours.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// Neither JSON nor anything else.
+    #[error("it is no valid JSON ({0}); it may be cut off, export it again")]
+    Json(#[source] serde_json::Error),
+    /// A trace of another program.
+    #[error(
+        "it was not written by Shardscope; only .json, .json.gz and .csv exports of Shardscope can be read"
+    )]
+    Foreign,
+    /// Written by a later version.
+    #[error("it has format {found}, this version reads {FORMAT}; update Shardscope")]
+    Later {
+        /// The file's format.
+        found: u32,
+    },
+    /// What is in it contradicts itself.
+    #[error("{0}; the file is damaged, export it again")]
+    Damaged(String),
+}
+
+fn damaged(why: impl Into<String>) -> ImportError {
+    ImportError::Damaged(why.into())
+}
