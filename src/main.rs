@@ -1,3 +1,20 @@
 //! The program: the window, or the command line.
 
+#[cfg(feature = "desktop")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[cfg(feature = "desktop")]
+fn main() -> std::process::ExitCode {
+    shardscope::cli::main(open_window)
+}
+
+/// Opens the window.
+#[cfg(feature = "desktop")]
+fn open_window() -> Result<(), String> {
+    Err("there is no display to open a window on; `shardscope run` trains without one".to_owned())
+}
+
+/// Without the desktop's features this package is a library.
+#[cfg(not(feature = "desktop"))]
 fn main() {}

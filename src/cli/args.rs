@@ -15,7 +15,12 @@ use crate::shape::PRESETS;
 /// Pick data-, tensor- and pipeline-parallel degrees; a small transformer really trains that way, and every GPU's
 /// timeline is drawn. Without a command, the window opens.
 #[derive(Debug, Parser)]
-#[command(name = "shardscope", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    name = "shardscope",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 #[command(after_help = "Exit status: 0 done, 1 failed while running, 2 refused input.")]
 pub(super) struct Cli {
     /// What to do; the window without it.
@@ -54,7 +59,12 @@ pub(super) struct RunArgs {
 
     /// Where an operation's duration comes from: the cost model (exactly reproducible; the default), or its own time
     /// on this machine
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "modelled|measured")]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "modelled|measured"
+    )]
     pub(super) clock: Option<ClockArg>,
 
     /// Start from these weights (safetensors, GPT-2 names) instead of random ones

@@ -20,11 +20,15 @@ pub(super) fn with_file(settings: Settings) -> CliResult<Settings> {
     let Some(path) = settings.config.clone() else {
         return Ok(settings);
     };
-    let mut file: Settings = toml::from_str(&read(&path)?)
-        .map_err(|error| CliError::refused(format!("not a configuration: {error}")).in_file(&path))?;
+    let mut file: Settings = toml::from_str(&read(&path)?).map_err(|error| {
+        CliError::refused(format!("not a configuration: {error}")).in_file(&path)
+    })?;
     // Paths in a file are seen from where the file is.
     let folder = path.parent().unwrap_or(Path::new(""));
-    for value in [&mut file.schedule, &mut file.model, &mut file.hardware].into_iter().flatten() {
+    for value in [&mut file.schedule, &mut file.model, &mut file.hardware]
+        .into_iter()
+        .flatten()
+    {
         if let Some(inner) = file_named(value) {
             *value = folder.join(inner).display().to_string();
         }
@@ -53,10 +57,12 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
         schedule: order.kind,
         chunks: order.chunks,
     };
-    let precision = settings.precision.map_or(hardware.precision, |precision| match precision {
-        PrecisionArg::Bf16 => Precision::Bf16,
-        PrecisionArg::F32 => Precision::F32,
-    });
+    let precision = settings
+        .precision
+        .map_or(hardware.precision, |precision| match precision {
+            PrecisionArg::Bf16 => Precision::Bf16,
+            PrecisionArg::F32 => Precision::F32,
+        });
     Ok(Config {
         layout,
         model,
@@ -83,7 +89,10 @@ fn micro_batches(settings: &Settings) -> CliResult<Option<usize>> {
             "global-batch and micro-batches are both given, but each follows from the other; leave one out",
         ));
     }
-    let (dp, size) = (settings.dp.unwrap_or(1), settings.micro_batch_size.unwrap_or(1));
+    let (dp, size) = (
+        settings.dp.unwrap_or(1),
+        settings.micro_batch_size.unwrap_or(1),
+    );
     Layout::micro_batches_of(batch, dp, size)
         .map(Some)
         .map_err(CliError::refused)
@@ -91,24 +100,24 @@ fn micro_batches(settings: &Settings) -> CliResult<Option<usize>> {
 
 /// How a schedule is cut, as far as it is given.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
-    pub(super) pp: Option<usize>,
-    pub(super) micro_batches: Option<usize>,
-    pub(super) chunks: Option<usize>,
+struct Cut {
+    pp: Option<usize>,
+    micro_batches: Option<usize>,
+    chunks: Option<usize>,
 }
 
 /// A schedule that is known by name, or read from a file, with its degrees.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
-    pub(super) kind: ScheduleKind,
-    pub(super) custom: Option<Schedule>,
-    pub(super) pp: usize,
-    pub(super) micro_batches: usize,
-    pub(super) chunks: usize,
+struct Order {
+    kind: ScheduleKind,
+    custom: Option<Schedule>,
+    pp: usize,
+    micro_batches: usize,
+    chunks: usize,
 }
 
 /// The schedule that `value` names; a file says its degrees itself, and refuses others.
-pub(super) fn order(value: &str, cut: Cut) -> CliResult<Order> {
+fn order(value: &str, cut: Cut) -> CliResult<Order> {
     let Some(path) = file_with_ending(value, ".csv") else {
         return Ok(Order {
             kind: ScheduleKind::from_name(value).map_err(CliError::refused)?,
@@ -157,7 +166,10 @@ fn file_named(value: &str) -> Option<PathBuf> {
 }
 
 fn file_with_ending(value: &str, ending: &str) -> Option<PathBuf> {
-    value.to_lowercase().ends_with(ending).then(|| PathBuf::from(value))
+    value
+        .to_lowercase()
+        .ends_with(ending)
+        .then(|| PathBuf::from(value))
 }
 
 /// A text file.

@@ -76,8 +76,17 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for text in [
-            "", "f", "f=1", "f=1,i=1", "f=1,i=1,w=x", "f=1,i=1,w=nan", "f=1,i=1,w=-1", "f=1,i=1,b=1,w=1",
-            "f=0,i=0,w=0", "f=1e300,i=1,w=1", "g=1",
+            "",
+            "f",
+            "f=1",
+            "f=1,i=1",
+            "f=1,i=1,w=x",
+            "f=1,i=1,w=nan",
+            "f=1,i=1,w=-1",
+            "f=1,i=1,b=1,w=1",
+            "f=0,i=0,w=0",
+            "f=1e300,i=1,w=1",
+            "g=1",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use super::args::{
-    Cli, DeviceArg, OutputArgs, RunArgs, ScheduleArgs, ScheduleFormat, SimulateArgs, Verb, ViewArgs,
+    Cli, DeviceArg, OutputArgs, RunArgs, ScheduleArgs, ScheduleFormat, Settings, SimulateArgs,
+    Verb, ViewArgs,
 };
-use super::config::{self, Cut};
+use super::config;
 use super::costs;
 use super::error::{CliError, CliResult};
 use crate::export::Format;
-use crate::schedule::Schedule;
 use crate::session::{Config, Costs};
 
 /// The most steps that a run trains.
@@ -64,9 +64,8 @@ pub(super) struct SimulateOptions {
 /// `schedule`.
 #[derive(Debug)]
 pub(super) struct ScheduleOptions {
-    pub(super) schedule: Schedule,
-    /// What it is called.
-    pub(super) title: String,
+    /// On unit time.
+    pub(super) config: Config,
     pub(super) format: ScheduleFormat,
 }
 
@@ -93,7 +92,7 @@ impl Mode {
             Some(Verb::Simulate(args)) => {
                 SimulateOptions::new(args).map(|simulate| Self::Simulate(Box::new(simulate)))
             }
-            Some(Verb::Schedule(args)) => ScheduleOptions::new(&args).map(Self::Schedule),
+            Some(Verb::Schedule(args)) => ScheduleOptions::new(args).map(Self::Schedule),
             Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),
             Some(Verb::Devices(args)) => Ok(Self::Devices(Answer::new(args.json))),
         }
@@ -117,7 +116,10 @@ impl RunOptions {
                 "steps is {steps}, but must be from 1 to {MOST_STEPS}"
             )));
         }
-        for path in [&args.save_weights, &args.save_gradients].into_iter().flatten() {
+        for path in [&args.save_weights, &args.save_gradients]
+            .into_iter()
+            .flatten()
+        {
             check_folder(path)?;
         }
         Ok(Self {
@@ -162,27 +164,16 @@ impl SimulateOptions {
 }
 
 impl ScheduleOptions {
-    fn new(args: &ScheduleArgs) -> CliResult<Self> {
-        let cut = Cut {
+    fn new(args: ScheduleArgs) -> CliResult<Self> {
+        let settings = Settings {
+            schedule: Some(args.schedule),
             pp: args.pp,
             micro_batches: args.micro_batches,
             chunks: args.chunks,
-        };
-        let order = config::order(&args.schedule, cut)?;
-        let title = match order.custom {
-            Some(_) => args.schedule.clone(),
-            None => order.kind.title().to_owned(),
-        };
-        let schedule = match order.custom {
-            Some(schedule) => schedule,
-            None => order
-                .kind
-                .build(order.pp, order.micro_batches, order.chunks)
-                .map_err(CliError::refused)?,
+            ..Settings::default()
         };
         Ok(Self {
-            schedule,
-            title,
+            config: config::config(&settings, Costs::unit())?,
             format: args.format,
         })
     }
@@ -227,7 +218,9 @@ impl Output {
 
 /// Whether a file can be put there, as far as can be told before a long run.
 fn check_folder(path: &std::path::Path) -> CliResult {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     match folder {
         Some(folder) if !folder.is_dir() => Err(CliError::refused(format!(
             "cannot write {}: there is no folder {}",

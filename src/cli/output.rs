@@ -1,13 +1,13 @@
 //! Where text goes: results to standard output, all else to standard error; and timelines to files.
 
-use std::io::{ErrorKind, Write as _};
-use std::path::Path;
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::error::{CliError, CliResult};
 use super::options::{Answer, Output};
-use crate::export::{self, Export, ExportError, Picture};
+use crate::export::{self, Export};
 use crate::session::Report;
 use crate::trace::Trace;
 
@@ -51,4 +51,23 @@ pub(super) fn deliver(report: &Report, text: &str, trace: &Trace, output: &Outpu
             Ok(())
         }
     }
+}
+
+/// Writes `export` to every file asked for.
+pub(super) fn write_files(export: &Export<'_>, output: &Output) -> CliResult {
+    for path in &output.files {
+        export::write(path, export).map_err(CliError::failed)?;
+        say(&format!("wrote {}\n", path.display()));
+    }
+    Ok(())
+}
+
+/// Progress of `steps` steps, on a terminal only.
+pub(super) fn progress(steps: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("step {pos}/{len}  {bar:40}  loss {msg}  {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(steps as u64).with_style(style)
 }

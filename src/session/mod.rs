@@ -6,9 +6,11 @@
 mod config;
 mod report;
 mod snapshot;
+mod words;
 mod worker;
 
 pub use config::{Clock, Config, ConfigError, Costs};
 pub use report::{MemoryReport, RankReport, Report, StepReport, TrafficReport};
 pub use snapshot::{Command, Replica, Snapshot, Status, StepRecord, Timeline};
+pub use words::Figure;
 pub use worker::Session;
