@@ -1,7 +1,7 @@
 //! The blocks of a row: passes with their letter and micro-batch, and what fills the time between them.
 
 use crate::trace::{Kind, Label, Phase, Span, Stream};
-use crate::units::Nanos;
+use crate::units::{Nanos, Rank};
 
 use super::canvas::{Canvas, Type};
 use super::colour::Colour;
@@ -140,13 +140,9 @@ fn draw_pass(timeline: &Timeline<'_>, row: Row, run: Run<'_>, canvas: &mut Canva
     }
     let radius = timeline.look.sizes.radius().min(rect.width / 4.0);
     canvas.quad(Quad::new(rect, colour).rounded(radius));
-    draw_label(
-        timeline,
-        visible,
-        timeline.trace.label(span.label),
-        colour,
-        canvas,
-    );
+    let rank = timeline.trace.ranks[row.rank_index].rank;
+    let label = timeline.trace.label(span.label);
+    draw_label(timeline, rank, (visible, colour), label, canvas);
 }
 
 fn pass_colour(timeline: &Timeline<'_>, row: Row, span: &Span) -> Colour {
@@ -170,20 +166,25 @@ fn pass_colour(timeline: &Timeline<'_>, row: Row, span: &Span) -> Colour {
 /// The longest of a block's names that fits into it.
 fn draw_label(
     timeline: &Timeline<'_>,
-    block: Rect,
+    rank: Rank,
+    (block, colour): (Rect, Colour),
     label: &Label,
-    colour: Colour,
     canvas: &mut Canvas,
 ) {
     let body = timeline.look.sizes.body;
-    let size = (block.height * 0.62).min(body * 1.12);
-    if size < body * 0.5 {
-        return;
-    }
-    let style = Type::semi_bold(size, timeline.palette().text_on(colour));
-    let names = names(label);
-    let room = block.width - 1.0 - size * 0.3;
-    if let Some(name) = names.into_iter().find(|name| style.width(name) <= room) {
+    let size = (block.height * 0.68).min(body * 1.12);
+    let lit = timeline.look.lit.holds(rank, label);
+    let ink = timeline.palette().text_on(colour);
+    let ink = if lit { ink } else { ink.mixed(colour, 0.35) };
+    // A smaller name is better than a shorter one.
+    let candidates = names(label)
+        .into_iter()
+        .flat_map(|name| [1.0, 0.86, 0.74].map(|share| (share * size, name.clone())));
+    let fitting = candidates
+        .filter(|(size, _)| *size >= body * 0.5)
+        .map(|(size, name)| (Type::semi_bold(size, ink), name))
+        .find(|(style, name)| style.width(name) <= block.width - 1.0 - style.size * 0.22);
+    if let Some((style, name)) = fitting {
         let middle = Point::new(block.centre().x - 0.5, block.centre().y);
         canvas.text_at_middle(middle, Anchor::Middle, style, name);
     }
@@ -259,13 +260,13 @@ fn whole_percent(share: f64) -> String {
 fn draw_pill(timeline: &Timeline<'_>, gap: Rect, word: &str, canvas: &mut Canvas) -> bool {
     let palette = timeline.palette();
     let body = timeline.look.sizes.body;
-    let size = (gap.height * 0.5).min(body);
+    let size = (gap.height * 0.6).min(body);
     let style = Type::semi_bold(size, palette.text);
     let width = style.width(word) + size * 0.9;
     if size < body * 0.5 || width > gap.width - 4.0 {
         return false;
     }
-    let height = (size * 1.5).min(gap.height);
+    let height = (size * 1.45).min(gap.height);
     let centre = gap.centre();
     let pill = Rect::new(
         centre.x - width / 2.0,

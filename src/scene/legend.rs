@@ -24,9 +24,15 @@ impl Legend {
         let swatch = Size::new(sizes.body * 1.2, sizes.body * 0.85);
         let mut at = Point::default();
         let mut canvas = Canvas::new(Rect::new(0.0, 0.0, width, f32::MAX));
-        for (quad, text) in entries(holds, palette) {
+        let entries = entries(holds, palette);
+        let lengths = entries
+            .iter()
+            .map(|(_, text)| swatch.width + sizes.gap() + style.width(text));
+        let spare = (width - lengths.sum::<f32>()) / (entries.len() as f32 - 1.0).max(1.0);
+        let gap = spare.clamp(sizes.body * 0.7, sizes.body * 1.6);
+        for (quad, text) in entries {
             let length = swatch.width + sizes.gap() + style.width(text);
-            if at.x > 0.0 && at.x + length > width {
+            if at.x > 0.0 && at.x + length > width + 0.5 {
                 at = Point::new(0.0, at.y + line);
             }
             let middle = at.y + line / 2.0;
@@ -39,7 +45,7 @@ impl Legend {
             canvas.quad(Quad { rect, ..quad }.rounded(sizes.radius()));
             let text_at = Point::new(rect.right() + sizes.gap(), middle);
             canvas.text_at_middle(text_at, Anchor::Start, style, text);
-            at.x += length + sizes.space() * 0.95;
+            at.x += length + gap;
         }
         Self {
             scene: Scene {

@@ -25,6 +25,8 @@ mod runs;
 pub(crate) mod sample;
 mod scale;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod timeline;
 pub mod tokens;
 mod traffic;

@@ -136,7 +136,8 @@ fn draw_peak(timeline: &Timeline<'_>, row: Row, (style, taken): (Type, f32), can
     };
     let bottom = row.top + band.bottom();
     if bottom - taken >= style.size * 0.8 {
-        let at = Point::new(0.0, bottom);
+        // Close to the other lines, so that it is not taken for the next row's.
+        let at = Point::new(0.0, bottom.min(taken + style.size));
         canvas.text(
             at,
             Anchor::Start,

@@ -10,7 +10,7 @@ use super::cards::{self, Card};
 use super::fonts::shortened;
 use super::legend::Legend;
 use super::look::{Arrows, Look, Viewport};
-use super::overview::Overview;
+use super::overview::{Holds, Overview};
 use super::shape::{Anchor, Point, Rect, Scene, Size};
 use super::timeline::Timeline;
 use super::tokens::{Sizes, Theme};
@@ -122,9 +122,15 @@ impl Picture {
         let head = margin + sizes.body * 4.6;
         let foot = self.foot(&legend, sizes) + margin;
         let height = height(size, &overview, sizes, head + foot);
+        let room = Size::new(width, height - head - foot);
+        let look = self.look(sizes);
+        let timeline = Timeline::new(trace, &overview, self.view(trace, room), &look);
+
         let mut canvas = Canvas::new(Rect::new(0.0, 0.0, size.width, height));
         self.draw_head(Point::new(margin, margin), width, sizes, &mut canvas);
         let legend_top = height - foot + sizes.body * 0.8;
+        let note_at = Point::new(margin + width, legend_top - sizes.body * 0.1);
+        self.draw_note(&timeline, note_at, sizes, &mut canvas);
         let cards_top = legend_top + legend.height() + sizes.body * 0.8;
         let place = (Point::new(margin, cards_top), width);
         cards::draw(&self.cards, place, (palette, sizes), &mut canvas);
@@ -133,19 +139,19 @@ impl Picture {
             background: palette.background,
             shapes: canvas.into_shapes(),
         };
-        let room = Size::new(width, height - head - foot);
-        scene.place(
-            self.timeline(trace, &overview, (room, sizes)),
-            Point::new(margin, head),
-        );
+        // Rows that are too low for memory need no entry for it.
+        let shown = Holds {
+            memory: timeline.rows().memory.is_some(),
+            ..overview.holds
+        };
+        let legend = Legend::new(shown, self.theme, sizes, width);
+        scene.place(timeline.scene(), Point::new(margin, head));
         scene.place(legend.into_scene(), Point::new(margin, legend_top));
         scene
     }
 
-    fn timeline(&self, trace: &Trace, overview: &Overview, (room, sizes): (Size, Sizes)) -> Scene {
-        let whole = Viewport::whole(trace, room);
-        let (from, to) = self.range.unwrap_or((whole.from, whole.to));
-        let look = Look {
+    fn look(&self, sizes: Sizes) -> Look {
+        Look {
             theme: self.theme,
             sizes,
             arrows: if self.arrows {
@@ -155,8 +161,25 @@ impl Picture {
             },
             capacity: self.capacity,
             ..Look::default()
-        };
-        Timeline::new(trace, overview, Viewport { from, to, ..whole }, &look).scene()
+        }
+    }
+
+    fn view(&self, trace: &Trace, room: Size) -> Viewport {
+        let whole = Viewport::whole(trace, room);
+        let (from, to) = self.range.unwrap_or((whole.from, whole.to));
+        Viewport { from, to, ..whole }
+    }
+
+    /// Says so if the picture has not room for all ranks.
+    fn draw_note(&self, timeline: &Timeline<'_>, at: Point, sizes: Sizes, canvas: &mut Canvas) {
+        if timeline.max_scroll() <= 0.0 {
+            return;
+        }
+        let shown = timeline.rows().between(0.0, timeline.plot().height).len();
+        let all = timeline.trace.ranks.len();
+        let style = Type::regular(sizes.small(), self.theme.palette().text_weak);
+        let note = format!("the first {shown} of {all} GPUs");
+        canvas.text(at, Anchor::End, style, note);
     }
 
     /// How high what lies under the timeline is.

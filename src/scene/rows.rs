@@ -6,7 +6,7 @@ use super::overview::{Holds, Overview};
 use super::tokens::Sizes;
 
 /// A row's parts in body-text sizes, when there is room.
-const BLOCK: f32 = 2.5;
+const BLOCK: f32 = 2.6;
 const TRACK: f32 = 0.7;
 const MEMORY: f32 = 1.2;
 const AIR: f32 = 0.95;
@@ -18,6 +18,8 @@ const LOWEST: f32 = 0.45;
 /// Below these heights a row has no memory, no communication.
 const MEMORY_FROM: f32 = 2.3;
 const TRACKS_FROM: f32 = 1.3;
+/// Below this height all communication is on one track.
+const APART_FROM: f32 = 4.2;
 /// Rows this high have a second line under the name.
 const TWO_LINES: f32 = 2.2;
 /// The distance between replicas, as a share of a row.
@@ -32,15 +34,18 @@ pub enum Track {
     Tp,
     /// Data-parallel collectives.
     Dp,
+    /// All of them, where rows are low: sends over collectives.
+    All,
 }
 
 impl Track {
     /// The lanes drawn in it.
     pub fn streams(self) -> &'static [Stream] {
         match self {
-            Self::Sends => &[Stream::SendNext, Stream::SendPrev],
+            Self::Sends => &[Stream::SendPrev, Stream::SendNext],
             Self::Tp => &[Stream::Tp],
             Self::Dp => &[Stream::Dp],
+            Self::All => &[Stream::Dp, Stream::Tp, Stream::SendPrev, Stream::SendNext],
         }
     }
 }
@@ -170,7 +175,7 @@ impl Rows {
     fn divide(&mut self, holds: Holds, em: f32) {
         let height = self.pitch / em;
         let tracks = if height >= TRACKS_FROM {
-            tracks(holds)
+            tracks(holds, height)
         } else {
             Vec::new()
         };
@@ -200,20 +205,25 @@ impl Rows {
     }
 }
 
-fn tracks(holds: Holds) -> Vec<Track> {
+fn tracks(holds: Holds, height: f32) -> Vec<Track> {
     let all = [
         (holds.sends, Track::Sends),
         (holds.tp, Track::Tp),
         (holds.dp, Track::Dp),
     ];
     let held = all.iter().filter(|(held, _)| *held);
-    held.map(|&(_, track)| track).collect()
+    let held: Vec<Track> = held.map(|&(_, track)| track).collect();
+    if held.len() > 1 && height < APART_FROM {
+        vec![Track::All]
+    } else {
+        held
+    }
 }
 
 /// The height of a row with everything, in body-text sizes.
 fn whole(holds: Holds) -> f32 {
     let memory = if holds.memory { MEMORY + SEAM } else { 0.0 };
-    BLOCK + TRACK * tracks(holds).len() as f32 + SEAM + memory + AIR
+    BLOCK + TRACK * tracks(holds, f32::MAX).len() as f32 + SEAM + memory + AIR
 }
 
 #[cfg(test)]

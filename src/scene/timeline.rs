@@ -7,7 +7,7 @@ use super::canvas::Canvas;
 use super::colour::Colour;
 use super::look::{Arrows, Hit, Look, Viewport};
 use super::overview::Overview;
-use super::rows::{Band, Rows};
+use super::rows::{Band, Rows, Track};
 use super::scale::Scale;
 use super::shape::{Point, Quad, Rect, Scene, Stroke};
 use super::tokens::Palette;
@@ -138,7 +138,7 @@ impl<'a> Timeline<'a> {
 
     /// What is at a point of the scene.
     pub fn hit(&self, x: f32, y: f32) -> Option<Hit> {
-        if !self.plot.contains(Point::new(x, y)) {
+        if !self.plot.contains(Point::new(x, y)) || self.scale.time(x) > self.until() {
             return None;
         }
         let rank_index = self.rank_at(y)?;
@@ -161,15 +161,15 @@ impl<'a> Timeline<'a> {
             .iter()
             .find(|(_, band)| band.contains(within))?;
         let lower = within > band.top + band.height / 2.0;
-        let streams = track.streams();
-        let nearest = if lower {
-            streams.last()
-        } else {
-            streams.first()
-        };
-        nearest
-            .and_then(|&stream| found(stream))
-            .or_else(|| streams.iter().find_map(|&stream| found(stream)))
+        if lower && *track == Track::Sends && self.rows.sends_apart {
+            return found(Stream::SendPrev);
+        }
+        // What is drawn last is on top.
+        track
+            .streams()
+            .iter()
+            .rev()
+            .find_map(|&stream| found(stream))
     }
 
     /// The span of `lane` at `x`, or the nearest within reach.
