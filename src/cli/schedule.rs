@@ -1,7 +1,7 @@
 //! `shardscope schedule`: an order of work, as CSV, as a grid, as a picture.
 
 use super::args::ScheduleFormat;
-use super::error::{CliError, CliResult};
+use super::error::CliResult;
 use super::options::ScheduleOptions;
 use super::output::print;
 use super::simulate;
