@@ -10,6 +10,7 @@ pub mod engine;
 pub mod export;
 pub mod hardware;
 pub mod mesh;
+pub mod model;
 pub mod plan;
 pub mod scene;
 pub mod schedule;

@@ -141,7 +141,7 @@ impl Mesh {
                 .map(|pp| self.rank(Coord { pp, ..at }))
                 .collect(),
             Axis::Model => (0..self.pp)
-                .flat_map(|pp| (0..self.tp).map(move |tp| Coord { pp, tp, ..at }))
+                .flat_map(|pp| (0..self.tp).map(move |tp| Coord { tp, pp, ..at }))
                 .map(|at| self.rank(at))
                 .collect(),
             Axis::Embedding => {
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn ids(groups: Vec<Vec<Rank>>) -> Vec<Vec<u32>> {
+    fn ids(groups: &[Vec<Rank>]) -> Vec<Vec<u32>> {
         groups
             .iter()
             .map(|g| g.iter().map(|r| r.0).collect())
@@ -228,10 +228,19 @@ mod tests {
     #[test]
     fn groups_of_two_by_two_by_two_are_megatrons() {
         let mesh = Mesh::new(2, 2, 2).unwrap();
-        assert_eq!(ids(mesh.groups(Axis::Tp)), [[0, 1], [2, 3], [4, 5], [6, 7]]);
-        assert_eq!(ids(mesh.groups(Axis::Dp)), [[0, 2], [1, 3], [4, 6], [5, 7]]);
-        assert_eq!(ids(mesh.groups(Axis::Pp)), [[0, 4], [1, 5], [2, 6], [3, 7]]);
-        assert_eq!(ids(mesh.groups(Axis::Model)), [[0, 1, 4, 5], [2, 3, 6, 7]]);
+        assert_eq!(
+            ids(&mesh.groups(Axis::Tp)),
+            [[0, 1], [2, 3], [4, 5], [6, 7]]
+        );
+        assert_eq!(
+            ids(&mesh.groups(Axis::Dp)),
+            [[0, 2], [1, 3], [4, 6], [5, 7]]
+        );
+        assert_eq!(
+            ids(&mesh.groups(Axis::Pp)),
+            [[0, 4], [1, 5], [2, 6], [3, 7]]
+        );
+        assert_eq!(ids(&mesh.groups(Axis::Model)), [[0, 1, 4, 5], [2, 3, 6, 7]]);
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn yes() -> bool {
     true
 }
 
-/// AdamW's settings. It decays every parameter.
+/// The settings of `AdamW`. It decays every parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Optimizer {

@@ -133,7 +133,10 @@ impl<'a> Run<'a> {
                 start,
                 end: through + price.delay,
             },
-            _ => Times {
+            What::Compute { .. }
+            | What::Optimizer
+            | What::Receive { .. }
+            | What::AllReduce { .. } => Times {
                 ready: start,
                 start,
                 end: through,
@@ -179,7 +182,9 @@ impl<'a> Run<'a> {
                     *replica = (*replica).max(end);
                 }
             }
-            _ => self.trace.lane_mut(rank, Stream::Passes).push(span),
+            What::Optimizer | What::Send { .. } | What::Receive { .. } | What::AllReduce { .. } => {
+                self.trace.lane_mut(rank, Stream::Passes).push(span);
+            }
         }
     }
 
@@ -269,7 +274,7 @@ impl<'a> Run<'a> {
             match self.program.op(wait).what {
                 What::Receive { .. } => self.blockers.push(Blocker::sent(ready, end)),
                 What::AllReduce { .. } => {
-                    self.blockers.push(Blocker::collective(ready, start, end))
+                    self.blockers.push(Blocker::collective(ready, start, end));
                 }
                 What::Compute { .. } | What::Optimizer | What::Send { .. } => {}
             }

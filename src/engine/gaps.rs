@@ -93,7 +93,9 @@ pub(super) fn fill(
         }
         start = end;
     }
-    piece.into_iter().for_each(|span| lane.push(span));
+    if let Some(span) = piece {
+        lane.push(span);
+    }
 }
 
 #[cfg(test)]

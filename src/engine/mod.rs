@@ -1,10 +1,13 @@
 //! Engines: what executes a plan and emits a trace. The same trace, whichever it is.
 
 mod clock;
+mod emulate;
 mod gaps;
 mod simulate;
+mod wall;
 
-pub use simulate::simulate;
+pub use emulate::{EmulateError, Emulator, Outcome};
+pub use simulate::{measured, simulate};
 
 #[cfg(test)]
 mod tests;

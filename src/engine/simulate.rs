@@ -2,8 +2,9 @@
 
 use super::clock;
 use crate::hardware::{Price, Pricing};
-use crate::plan::Plan;
+use crate::plan::{Plan, What};
 use crate::trace::Trace;
+use crate::units::Nanos;
 
 /// One step of `plan` at the prices of `pricing`.
 pub fn simulate(plan: &Plan, pricing: &dyn Pricing) -> Trace {
@@ -14,4 +15,24 @@ pub fn simulate(plan: &Plan, pricing: &dyn Pricing) -> Trace {
         .map(|task| pricing.price(task))
         .collect();
     clock::run(plan, |_, op| prices[op.task.0 as usize])
+}
+
+/// One step of `plan` whose computations took what they were measured to take; transfers, which an
+/// emulation does not have, are at the prices of `pricing`.
+pub fn measured(plan: &Plan, pricing: &dyn Pricing, took: &[Nanos]) -> Trace {
+    let prices: Vec<Price> = plan
+        .program()
+        .tasks
+        .iter()
+        .map(|task| pricing.price(task))
+        .collect();
+    clock::run(plan, |id, op| match op.what {
+        What::Compute { .. } | What::Optimizer => Price {
+            occupies: took[id.index()],
+            delay: Nanos::ZERO,
+        },
+        What::Send { .. } | What::Receive { .. } | What::AllReduce { .. } => {
+            prices[op.task.0 as usize]
+        }
+    })
 }

@@ -8,7 +8,7 @@ use crate::mesh::Mesh;
 use crate::plan::{Job, Load, ModelLoad, Plan, Reduction, What, lower};
 use crate::schedule::ScheduleKind;
 use crate::shape::ModelShape;
-use crate::trace::{Bubbles, Trace};
+use crate::trace::{Bubbles, Memory, Trace};
 use crate::units::{Nanos, Pass};
 
 fn passes(kind: ScheduleKind, pp: usize, m: usize) -> Plan {
@@ -104,11 +104,11 @@ fn simulate_even(plan: &Plan) -> Trace {
                 ..
             } if in_layer => 300,
             What::AllReduce {
-                what: Reduction::Tensor(_),
+                what: Reduction::Gradients(_),
+                elements,
                 ..
-            } => 0,
-            What::AllReduce { elements, .. } => elements,
-            What::Optimizer => 12_345,
+            } => elements,
+            What::AllReduce { .. } | What::Optimizer => 12_345,
             What::Compute { .. } | What::Send { .. } | What::Receive { .. } => 0,
         };
         Price {
@@ -213,7 +213,7 @@ fn case_15_memory_under_1f1b_is_bounded_by_what_is_in_flight() {
         simulate(&plan, &costs)
             .memory
             .iter()
-            .map(|memory| memory.peak_activations())
+            .map(Memory::peak_activations)
             .collect::<Vec<_>>()
     };
     assert_eq!(peak(8), peak(64));

@@ -29,7 +29,9 @@ impl Precision {
 
     /// Bytes of a gradient as it is kept and reduced.
     pub fn grad_bytes(self) -> u64 {
-        4
+        match self {
+            Self::Bf16 | Self::F32 => 4,
+        }
     }
 
     /// Bytes of the optimizer's state a parameter: two moments and, in 16 bits, a master copy.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::layout::check_tensor;
-use super::stage::{PassTemplate, Templates};
+use super::stage::{PassTemplate, ReduceTemplate, Templates};
 use super::{Group, NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, TaskId, What};
 use crate::hardware::{Level, Precision, Task};
 use crate::mesh::{Axis, Coord, Mesh, split_layers};
@@ -175,12 +175,14 @@ impl Lowering<'_> {
 
     /// Receives what the turn needs, computes, sends what it made.
     fn turn(&mut self, issued: &mut Issued, turn: &Turn) -> Result<(), PlanError> {
-        let mut waits = Vec::new();
+        let mut inputs = Vec::new();
         for action in turn.actions() {
-            waits.extend(self.input(issued, action)?);
+            inputs.push(self.input(issued, action)?);
         }
-        for action in turn.actions() {
-            self.pass(issued, action, &std::mem::take(&mut waits));
+        for (index, action) in turn.actions().enumerate() {
+            // The first of a pair starts with the inputs of both.
+            let waits: Vec<OpId> = inputs[index..].iter().copied().flatten().collect();
+            self.pass(issued, action, &waits);
         }
         for action in turn.actions() {
             self.output(issued, action);
@@ -196,7 +198,7 @@ impl Lowering<'_> {
             Pass::Backward | Pass::InputGrad if action.stage < last => {
                 (action.stage + 1, Pass::InputGrad)
             }
-            _ => return Ok(None),
+            Pass::Forward | Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return Ok(None),
         };
         let holder = self.program.holders[source as usize];
         if holder == issued.at.pp {
@@ -241,10 +243,11 @@ impl Lowering<'_> {
             Pass::Backward | Pass::InputGrad if action.stage > 0 => {
                 (action.stage - 1, Pass::InputGrad, Stream::SendPrev)
             }
-            _ => return,
+            Pass::Forward | Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return,
         };
         let holder = self.program.holders[target as usize];
-        let (Some(end), false) = (issued.last, holder == issued.at.pp) else {
+        let made = issued.ends.get(&(pass, action.stage, action.micro_batch));
+        let (Some(end), Some(made), false) = (issued.last, made, holder == issued.at.pp) else {
             return;
         };
         let to = self.job.mesh.rank(Coord {
@@ -258,11 +261,9 @@ impl Lowering<'_> {
         };
         let label = LabelId(self.labels(action).0 + 1);
         let op = self.message(What::Send { to, tag }, stream, label, action);
-        let op = NewOp {
-            task: self.send_task(issued.rank, to),
-            ..op
-        };
-        self.program.issue(op, &[end]);
+        let task = self.send_task(issued.rank, to);
+        // Both of a pair end together, so the first's output leaves with the second's.
+        self.program.issue(NewOp { task, ..op }, &[*made, end]);
     }
 
     fn message(&self, what: What, stream: Stream, label: LabelId, action: Action) -> NewOp {
@@ -282,70 +283,45 @@ impl Lowering<'_> {
 
     /// The segments of a pass and the tensor-parallel reductions between them, in a row.
     fn pass(&mut self, issued: &mut Issued, action: Action, waits: &[OpId]) {
-        let first_label = self.labels(action);
+        let pass_label = self.labels(action);
         let template = self.templates.get(action.stage, action.pass).clone();
-        let group = (self.job.mesh.tp() > 1)
-            .then(|| self.group(Axis::Tp, self.job.mesh.group(Axis::Tp, issued.at)));
-        let task_of_reduce = |bytes| self.reduce_task(Axis::Tp, issued.at, bytes);
-        let reduce_tasks: Vec<Task> = template
-            .reduces
-            .iter()
-            .map(|reduce| task_of_reduce(reduce.bytes))
-            .collect();
-        let reduce_tasks: Vec<TaskId> = reduce_tasks
-            .into_iter()
-            .map(|task| self.program.task(task))
-            .collect();
         let completes = self.last_gradient(issued, action);
         let Action {
             stage, micro_batch, ..
         } = action;
         let mut waits = waits.to_vec();
-        let mut label = first_label.0 + 2;
-        let mut reduces = template.reduces.iter().zip(reduce_tasks);
+        // The labels of the pass and of its send come first.
+        let mut label = LabelId(pass_label.0 + 2);
+        let mut reduces = template.reduces.iter();
         let count = template.segments.len();
         for (index, segment) in template.segments.iter().enumerate() {
             let place = Place {
                 pass: action.pass,
                 first: index == 0,
                 last: index + 1 == count,
-                label: first_label,
+                label: pass_label,
             };
             let what = What::Compute {
                 segment: segment.segment,
                 place,
             };
-            let (task, memory) = (segment.task, segment.memory);
+            let (stream, task, memory) = (Stream::Compute, segment.task, segment.memory);
             let op = NewOp {
                 what,
-                stream: Stream::Compute,
+                stream,
                 task,
-                label: LabelId(label),
+                label,
                 micro_batch,
                 stage,
                 memory,
             };
             let id = self.program.issue(op, &waits);
-            label += 1;
+            label.0 += 1;
             waits.clear();
-            for (reduce, task) in reduces.by_ref().take(segment.reduces) {
-                let what = What::AllReduce {
-                    group: group.unwrap_or_default(),
-                    what: Reduction::Tensor(reduce.what),
-                    elements: reduce.elements,
-                };
-                let op = NewOp {
-                    what,
-                    stream: Stream::Tp,
-                    task,
-                    label: LabelId(label),
-                    micro_batch,
-                    stage,
-                    memory: 0,
-                };
+            for reduce in reduces.by_ref().take(segment.reduces) {
                 // The first waits for the segment; the others follow it on their stream.
-                waits = vec![self.program.issue(op, &[id])];
-                label += 1;
+                waits = vec![self.reduce_tensor(issued.at, reduce, NewOp { label, ..op }, id)];
+                label.0 += 1;
             }
             issued.last = Some(id);
             if completes {
@@ -360,6 +336,32 @@ impl Lowering<'_> {
             };
             issued.ends.insert((made, stage, micro_batch), end);
         }
+    }
+
+    /// A tensor-parallel reduction of what the segment `after` made; `op` has its label and place.
+    fn reduce_tensor(
+        &mut self,
+        at: Coord,
+        reduce: &ReduceTemplate,
+        op: NewOp,
+        after: OpId,
+    ) -> OpId {
+        let ranks = self.job.mesh.group(Axis::Tp, at);
+        let task = self.program.task(self.reduce_task(&ranks, reduce.bytes));
+        let group = self.group(Axis::Tp, ranks);
+        let what = What::AllReduce {
+            group,
+            what: Reduction::Tensor(reduce.what),
+            elements: reduce.elements,
+        };
+        let op = NewOp {
+            what,
+            stream: Stream::Tp,
+            task,
+            memory: 0,
+            ..op
+        };
+        self.program.issue(op, &[after])
     }
 
     /// Whether `action` is the last to add to its stage's gradients; counts it.
@@ -456,18 +458,22 @@ impl Lowering<'_> {
             return;
         };
         let holds = issued.at.pp == first_holder || issued.at.pp == last_holder;
-        if !load.shape.tied || first_holder == last_holder || !holds {
+        if !load.shape.tied || self.program.stages.len() == 1 || !holds {
             return;
         }
-        let mut ranks =
-            [first_holder, last_holder].map(|pp| self.job.mesh.rank(Coord { pp, ..issued.at }));
+        let ends = [first_holder, last_holder].into_iter();
+        let mut ranks: Vec<Rank> = ends
+            .map(|pp| self.job.mesh.rank(Coord { pp, ..issued.at }))
+            .collect();
         ranks.sort_unstable();
+        // A rank that holds both (a V placement) sums its own two: a group of one, which costs nothing.
+        ranks.dedup();
         let elements = load.shape.embedding_params(self.job.mesh.tp());
         let name = "all-reduce tied embedding";
         let what = Reduction::TiedEmbedding;
         let call = Call {
             axis: Axis::Embedding,
-            ranks: ranks.to_vec(),
+            ranks,
             what,
             elements,
             name,
@@ -499,7 +505,7 @@ impl Lowering<'_> {
 
     fn synchronising(&mut self, issued: &mut Issued, call: &Call, waits: &[OpId]) {
         let bytes = Bytes(call.elements * 4);
-        let task = self.reduce_task_over(&call.ranks, bytes);
+        let task = self.reduce_task(&call.ranks, bytes);
         let task = self.program.task(task);
         let group = self.group(call.axis, call.ranks.clone());
         let label =
@@ -550,11 +556,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn reduce_task(&self, axis: Axis, at: Coord, bytes: Bytes) -> Task {
-        self.reduce_task_over(&self.job.mesh.group(axis, at), bytes)
-    }
-
-    fn reduce_task_over(&self, ranks: &[Rank], bytes: Bytes) -> Task {
+    fn reduce_task(&self, ranks: &[Rank], bytes: Bytes) -> Task {
         Task::AllReduce {
             bytes,
             ranks: ranks.len(),

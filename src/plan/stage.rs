@@ -160,7 +160,10 @@ impl Templates {
         }
         let layer = match what {
             Reduction::Gradients(Bucket::Layer(layer)) => Some(u32::from(layer)),
-            _ => None,
+            Reduction::Gradients(Bucket::Embedding | Bucket::Head)
+            | Reduction::Tensor(_)
+            | Reduction::TiedEmbedding
+            | Reduction::Norm => None,
         };
         let group = Some(axis.name().into());
         let label = program.label(Label {
@@ -220,7 +223,8 @@ fn template(job: &Job<'_>, program: &mut Program, stage: &StageShape, pass: Pass
         let kept = match load.precision {
             Precision::F32 => 4 * load.shape.stash_elements(step.segment, tokens, tp),
             Precision::Bf16 => load.shape.megatron_stash_bytes(step.segment, tokens, tp),
-        } as i64;
+        }
+        .cast_signed();
         let memory = match pass {
             Pass::Forward => kept,
             Pass::Backward | Pass::WeightGrad => -kept,

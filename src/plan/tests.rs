@@ -242,7 +242,11 @@ fn each_parameter_is_reduced_over_the_data_ranks_once() {
                             elements,
                             ..
                         } => Some(elements),
-                        _ => None,
+                        What::Compute { .. }
+                        | What::Optimizer
+                        | What::Send { .. }
+                        | What::Receive { .. }
+                        | What::AllReduce { .. } => None,
                     })
                     .sum();
                 let held = program.memory[rank.index()].parameters.0 / 4;

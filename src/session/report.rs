@@ -8,7 +8,7 @@ use super::config::{Config, ConfigError, Costs};
 use crate::engine::simulate;
 use crate::mesh::Axis;
 use crate::plan::Plan;
-use crate::trace::{Kind, Phase, Span, Stream, Trace};
+use crate::trace::{Kind, Lane, Phase, Span, Stream, Trace};
 use crate::units::{Bytes, Nanos, Rank};
 
 /// A run's figures. Times are in seconds, sizes in bytes.
@@ -262,7 +262,7 @@ fn traffic(plan: &Plan, trace: &Trace) -> Vec<TrafficReport> {
         add(
             Axis::Pp,
             &ranks,
-            Sums::of(trace, lanes.flat_map(|lane| lane.spans())),
+            Sums::of(trace, lanes.flat_map(Lane::spans)),
         );
     }
     rows.into_iter()
@@ -278,13 +278,7 @@ fn collectives(trace: &Trace, rank: Rank, axis: Axis) -> Sums {
             && label.kind == Kind::AllReduce
             && label.group.as_deref() == Some(axis.name())
     };
-    Sums::of(
-        trace,
-        lanes
-            .into_iter()
-            .flat_map(|lane| lane.spans())
-            .filter(is_it),
-    )
+    Sums::of(trace, lanes.into_iter().flat_map(Lane::spans).filter(is_it))
 }
 
 fn row(axis: Axis, ranks: &[Rank], instances: u32, sums: Sums) -> TrafficReport {

@@ -1,0 +1,295 @@
+//! What each operation of the plan does with the ranks' data.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use candle_core::Tensor;
+
+use super::{Emulator, lock};
+use crate::mesh::{Axis, Coord};
+use crate::model::{Flight, ModelError, Shard, reduce, sum_gradients};
+use crate::plan::{Node, OpId, Place, Program, Reduction, Tag, What};
+use crate::shape::{Bucket, Reduce, Segment};
+use crate::units::{Pass, Rank};
+
+type Result<T> = std::result::Result<T, ModelError>;
+
+/// A micro-batch on a stage of a rank.
+type FlightKey = (Rank, u32, u32);
+
+/// A step in the making.
+pub(super) struct Step<'a> {
+    emulator: &'a Emulator,
+    /// Tokens of each micro-batch of each replica.
+    tokens: Vec<Vec<Tensor>>,
+    /// One over the tokens of the global batch: gradients are scaled once, and then only added.
+    loss_scale: f32,
+    flights: Mutex<HashMap<FlightKey, Flight>>,
+    /// What a pass made and its rank has not sent yet.
+    outbox: Mutex<HashMap<(Rank, Tag), Tensor>>,
+    /// What has arrived, or was made by another stage of the same rank.
+    inbox: Mutex<HashMap<(Rank, Tag), Tensor>>,
+    /// Loss of each micro-batch of each replica, summed over its tokens.
+    losses: Mutex<Vec<Vec<f64>>>,
+    /// The squares of the first replica's norm, once its ranks have summed them.
+    squares: Mutex<Option<f64>>,
+    /// All members of the collective that an operation heads.
+    members: HashMap<OpId, Vec<OpId>>,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn new(emulator: &'a Emulator, tokens: &Tensor) -> Result<Self> {
+        let mesh = emulator.plan.program().mesh;
+        let (batch, length) = tokens.dims2()?;
+        let size = emulator.micro_batch_size;
+        let parts = batch / size / mesh.dp();
+        let part = |index: usize| Ok(tokens.narrow(0, index * size, size)?);
+        let of_replica = |dp: usize| (0..parts).map(|index| part(dp * parts + index)).collect();
+        let is_collective = |node| match node {
+            Node::Collective(members) => Some((members[0], members.to_vec())),
+            Node::Op(_) => None,
+        };
+        Ok(Self {
+            emulator,
+            tokens: (0..mesh.dp()).map(of_replica).collect::<Result<_>>()?,
+            loss_scale: (1.0 / (batch * (length - 1)) as f64) as f32,
+            flights: Mutex::default(),
+            outbox: Mutex::default(),
+            inbox: Mutex::default(),
+            losses: Mutex::new(vec![vec![0.0; parts]; mesh.dp()]),
+            squares: Mutex::default(),
+            members: emulator.plan.nodes().filter_map(is_collective).collect(),
+        })
+    }
+
+    fn program(&self) -> &Program {
+        self.emulator.plan.program()
+    }
+
+    /// The sum of all tokens' losses, in a fixed order.
+    pub(super) fn loss(&self) -> f64 {
+        lock(&self.losses).iter().flatten().sum()
+    }
+
+    /// The square of the gradients' global norm.
+    pub(super) fn square_norm(&self) -> Result<f64> {
+        let of_replica_0 = *lock(&self.squares);
+        match of_replica_0 {
+            Some(squares) => Ok(squares),
+            // A single rank has no one to sum with.
+            None => self
+                .emulator
+                .replica(0)
+                .into_iter()
+                .map(Shard::square_norm)
+                .sum(),
+        }
+    }
+
+    /// Does what the operation, or the collective that it heads, does.
+    pub(super) fn run(&self, id: OpId) -> Result<()> {
+        let program = self.program();
+        let op = program.op(id);
+        let rank = program.rank_of(id);
+        match op.what {
+            What::Compute {
+                segment: Some(segment),
+                place,
+            } => self.compute((rank, op.stage, op.micro_batch), segment, place),
+            What::Send { to, tag } => self.send(rank, to, tag),
+            What::AllReduce { what, .. } => {
+                let members = self
+                    .members
+                    .get(&id)
+                    .map_or(std::slice::from_ref(&id), Vec::as_slice);
+                self.all_reduce(members, what)
+            }
+            // A receive is only an event: what was sent is in the inbox by now.
+            What::Receive { .. } | What::Optimizer | What::Compute { segment: None, .. } => Ok(()),
+        }
+    }
+
+    fn compute(&self, key: FlightKey, segment: Segment, place: Place) -> Result<()> {
+        let (rank, stage, _) = key;
+        let shard = self.shard(rank, stage)?;
+        let mut flight = self.take_flight(key, place)?;
+        shard.compute(&mut flight, place.pass, segment)?;
+        if place.last {
+            self.hand_over(key, &mut flight, place.pass)?;
+            if place.pass.makes_weight_grad() {
+                return Ok(());
+            }
+        }
+        lock(&self.flights).insert(key, flight);
+        Ok(())
+    }
+
+    fn shard(&self, rank: Rank, stage: u32) -> Result<&Shard> {
+        self.emulator
+            .shards
+            .get(&(rank, stage))
+            .ok_or(ModelError::Nothing("shard"))
+    }
+
+    /// The micro-batch in flight, new at its first forward, with the input of a pass that begins.
+    fn take_flight(&self, key: FlightKey, place: Place) -> Result<Flight> {
+        let (rank, stage, micro_batch) = key;
+        let mut flight = match lock(&self.flights).remove(&key) {
+            Some(flight) => flight,
+            None => {
+                let dp = self.program().mesh.coord(rank).dp;
+                Flight::new(&self.tokens[dp][micro_batch as usize], self.loss_scale)?
+            }
+        };
+        if place.first
+            && let Some(pass) = self.needs_input(stage, place.pass)
+        {
+            let tag = Tag {
+                pass,
+                stage,
+                micro_batch,
+            };
+            let input = lock(&self.inbox).remove(&(rank, tag));
+            flight.put_input(&input.ok_or(ModelError::Nothing("input from another stage"))?)?;
+        }
+        Ok(flight)
+    }
+
+    /// As what a pass's input comes from another stage, if it does.
+    fn needs_input(&self, stage: u32, pass: Pass) -> Option<Pass> {
+        let last = self.program().stages.len() as u32 - 1;
+        match pass {
+            Pass::Forward => (stage > 0).then_some(Pass::Forward),
+            Pass::Backward | Pass::InputGrad => (stage < last).then_some(Pass::InputGrad),
+            Pass::WeightGrad => None,
+        }
+    }
+
+    /// At the end of a pass: the loss is noted, and what was made goes to the stage that needs it.
+    fn hand_over(&self, key: FlightKey, flight: &mut Flight, pass: Pass) -> Result<()> {
+        let (rank, stage, micro_batch) = key;
+        let program = self.program();
+        let last = program.stages.len() as u32 - 1;
+        let (target, made) = match pass {
+            Pass::Forward if stage == last => {
+                let at = program.mesh.coord(rank);
+                if let (0, Some(loss)) = (at.tp, flight.loss()) {
+                    lock(&self.losses)[at.dp][micro_batch as usize] = loss;
+                }
+                return Ok(());
+            }
+            Pass::Forward => (stage + 1, Pass::Forward),
+            Pass::Backward | Pass::InputGrad if stage > 0 => (stage - 1, Pass::InputGrad),
+            Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return Ok(()),
+        };
+        let tag = Tag {
+            pass: made,
+            stage: target,
+            micro_batch,
+        };
+        let is_here = program.holders[target as usize] == program.mesh.coord(rank).pp;
+        let output = flight.take_output()?;
+        lock(if is_here { &self.inbox } else { &self.outbox }).insert((rank, tag), output);
+        Ok(())
+    }
+
+    fn send(&self, from: Rank, to: Rank, tag: Tag) -> Result<()> {
+        let sent = lock(&self.outbox).remove(&(from, tag));
+        lock(&self.inbox).insert(
+            (to, tag),
+            sent.ok_or(ModelError::Nothing("output to send"))?,
+        );
+        Ok(())
+    }
+
+    fn all_reduce(&self, members: &[OpId], what: Reduction) -> Result<()> {
+        match what {
+            Reduction::Tensor(kind) => self.reduce_tensor(members, kind),
+            Reduction::Gradients(bucket) => self.reduce_gradients(members, bucket),
+            Reduction::TiedEmbedding => self.reduce_tied(members),
+            Reduction::Norm => self.reduce_norm(members),
+        }
+    }
+
+    /// The flights of a tensor-parallel group give their parts and share the result.
+    fn reduce_tensor(&self, members: &[OpId], kind: Reduce) -> Result<()> {
+        let keys: Vec<FlightKey> = members.iter().map(|&id| self.flight_key(id)).collect();
+        let parts = {
+            let mut flights = lock(&self.flights);
+            let mut part = |key| {
+                flights
+                    .get_mut(key)
+                    .ok_or(ModelError::Nothing("flight"))?
+                    .take_partial()
+            };
+            keys.iter().map(&mut part).collect::<Result<Vec<_>>>()?
+        };
+        let sum = reduce(kind, &parts)?;
+        let mut flights = lock(&self.flights);
+        for key in &keys {
+            flights
+                .get_mut(key)
+                .ok_or(ModelError::Nothing("flight"))?
+                .put_reduced(sum.clone());
+        }
+        Ok(())
+    }
+
+    fn flight_key(&self, id: OpId) -> FlightKey {
+        let op = self.program().op(id);
+        (self.program().rank_of(id), op.stage, op.micro_batch)
+    }
+
+    fn reduce_gradients(&self, members: &[OpId], bucket: Bucket) -> Result<()> {
+        let shards = members.iter().map(|&id| {
+            let (rank, stage, _) = self.flight_key(id);
+            self.shard(rank, stage)
+        });
+        let shards = shards.collect::<Result<Vec<_>>>()?;
+        let parts = shards
+            .iter()
+            .map(|shard| shard.gradient(bucket))
+            .collect::<Result<Vec<_>>>()?;
+        let sum = sum_gradients(&parts)?;
+        shards
+            .iter()
+            .try_for_each(|shard| shard.set_gradient(bucket, sum.clone()))
+    }
+
+    fn reduce_tied(&self, members: &[OpId]) -> Result<()> {
+        let mut held = Vec::new();
+        for &id in members {
+            for shard in self.emulator.shards_of(self.program().rank_of(id)) {
+                if let Some(gradient) = shard.tied_gradient()? {
+                    held.push((shard, gradient));
+                }
+            }
+        }
+        let parts: Vec<Vec<Tensor>> = held
+            .iter()
+            .map(|(_, gradient)| vec![gradient.clone()])
+            .collect();
+        let sum = sum_gradients(&parts)?;
+        held.iter().try_for_each(|(shard, _)| {
+            sum.iter()
+                .try_for_each(|sum| shard.set_tied_gradient(sum.clone()))
+        })
+    }
+
+    /// Each member adds up its own squares; the sum is the replica's.
+    fn reduce_norm(&self, members: &[OpId]) -> Result<()> {
+        let program = self.program();
+        let dp = program.mesh.coord(program.rank_of(members[0])).dp;
+        if dp > 0 {
+            // Replicas are equal by now: one tells for all.
+            return Ok(());
+        }
+        let ranks = program.mesh.group(Axis::Model, Coord { dp, tp: 0, pp: 0 });
+        let shards = ranks
+            .into_iter()
+            .flat_map(|rank| self.emulator.shards_of(rank));
+        let squares: f64 = shards.map(Shard::square_norm).sum::<Result<f64>>()?;
+        *lock(&self.squares) = Some(squares);
+        Ok(())
+    }
+}

@@ -1,0 +1,444 @@
+//! Parallel training is the same training: every layout against the single-device fixture.
+
+use std::sync::atomic::AtomicBool;
+
+use candle_core::{DType, Device, Tensor};
+
+use super::*;
+use crate::hardware::Precision;
+use crate::mesh::Mesh;
+use crate::model::data::{Batches, PRIMER, byte_tokens};
+use crate::plan::{Job, Load, ModelLoad, lower};
+use crate::schedule::{Schedule, ScheduleKind};
+use crate::shape::Optimizer;
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(format!(
+        "{}/tests/fixtures/gpt_tiny/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    ))
+    .unwrap()
+}
+
+fn tensors(name: &str) -> HashMap<String, Tensor> {
+    candle_core::safetensors::load_buffer(&fixture(name), &Device::Cpu).unwrap()
+}
+
+struct Tiny {
+    shape: ModelShape,
+    weights: Weights,
+    batches: Batches,
+    losses: Vec<f64>,
+    grad_norms: Vec<f64>,
+    gradients: HashMap<String, Tensor>,
+    final_weights: HashMap<String, Tensor>,
+}
+
+impl Tiny {
+    fn load() -> Self {
+        let expected: serde_json::Value =
+            serde_json::from_slice(&fixture("expected.json")).unwrap();
+        let size = |key: &str| expected[key].as_u64().unwrap() as usize;
+        let setting = |key: &str| expected["optimizer"][key].as_f64().unwrap();
+        let list =
+            |key: &str| -> Vec<f64> { serde_json::from_value(expected[key].clone()).unwrap() };
+        let shape = ModelShape {
+            name: "tiny".to_owned(),
+            layers: size("layers"),
+            hidden: size("hidden"),
+            heads: size("heads"),
+            vocab: size("vocab"),
+            seq: size("seq"),
+            optimizer: Optimizer {
+                lr: setting("lr"),
+                beta1: setting("beta1"),
+                beta2: setting("beta2"),
+                eps: setting("eps"),
+                weight_decay: setting("weight_decay"),
+                clip: None,
+            },
+            ..ModelShape::preset("nano").unwrap()
+        };
+        Self {
+            weights: Weights::from_tensors(tensors("weights.safetensors")),
+            batches: Batches::from_safetensors(&fixture("tokens.safetensors"), shape.seq).unwrap(),
+            losses: list("losses"),
+            grad_norms: list("grad_norms"),
+            gradients: tensors("step0_grads.safetensors"),
+            final_weights: tensors("final_weights.safetensors"),
+            shape,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    dp: usize,
+    tp: usize,
+    pp: usize,
+    m: usize,
+    overlap: bool,
+}
+
+fn plan(shape: &ModelShape, way: Way, schedule: &Schedule, size: usize) -> Arc<Plan> {
+    let mesh = Mesh::new(way.dp, way.tp, way.pp).unwrap();
+    let load = ModelLoad {
+        shape,
+        micro_batch_size: size,
+        precision: Precision::F32,
+        overlap: way.overlap,
+        gpus_per_node: 4,
+    };
+    Arc::new(
+        lower(&Job {
+            mesh,
+            schedule,
+            load: Load::Model(load),
+        })
+        .unwrap(),
+    )
+}
+
+fn values(tensor: &Tensor) -> Vec<f64> {
+    tensor
+        .to_dtype(DType::F64)
+        .unwrap()
+        .flatten_all()
+        .unwrap()
+        .to_vec1()
+        .unwrap()
+}
+
+fn assert_close(name: &str, ours: &Tensor, theirs: &Tensor, relative: f64, absolute: f64) {
+    assert_eq!(ours.dims(), theirs.dims(), "{name}");
+    for (a, b) in values(ours).into_iter().zip(values(theirs)) {
+        assert!(
+            (a - b).abs() <= absolute + relative * b.abs(),
+            "{name}: {a} instead of {b}"
+        );
+    }
+}
+
+/// Trains the fixture's ten steps on `schedule` and compares everything that it has.
+fn reproduces(tiny: &Tiny, way: Way, schedule: &Schedule) {
+    let stop = AtomicBool::new(false);
+    let size = 8 / way.dp / way.m;
+    let plan = plan(&tiny.shape, way, schedule, size);
+    let mut emulator = Emulator::new(plan, &tiny.shape, &tiny.weights, size, 2).unwrap();
+    for step in 0..10 {
+        let tokens = tiny.batches.batch(step, 8).unwrap();
+        let outcome = emulator.step(&tokens, step == 0, &stop).unwrap();
+        if let Some(gradients) = &outcome.gradients {
+            compare_gradients(tiny, gradients);
+        }
+        let (loss, norm) = (tiny.losses[step], tiny.grad_norms[step]);
+        assert!(
+            (outcome.loss - loss).abs() < 1e-5,
+            "{way:?} step {step}: {} instead of {loss}",
+            outcome.loss
+        );
+        assert!(
+            (outcome.grad_norm / norm - 1.0).abs() < 1e-4,
+            "{way:?} step {step}: {}",
+            outcome.grad_norm
+        );
+    }
+    let hashes = emulator.hashes().unwrap();
+    assert!(
+        hashes.iter().all(|hash| *hash == hashes[0]),
+        "replicas differ: {way:?}"
+    );
+    let weights = emulator.weights().unwrap();
+    for (name, theirs) in &tiny.final_weights {
+        let absolute = if name.ends_with("c_attn.bias") {
+            2e-4
+        } else {
+            2e-5
+        };
+        assert_close(name, weights.get(name).unwrap(), theirs, 1e-3, absolute);
+    }
+}
+
+fn compare_gradients(tiny: &Tiny, gradients: &Weights) {
+    let mut compared = 0;
+    for (name, theirs) in tiny.gradients.iter().filter(|(name, _)| *name != "logits") {
+        assert_close(name, gradients.get(name).unwrap(), theirs, 1e-4, 1e-6);
+        compared += 1;
+    }
+    assert_eq!(compared, tiny.final_weights.len());
+}
+
+/// All mixes whose product is at most 16 and that divide the fixture's batch of 8 and 4 heads.
+fn mixes() -> impl Iterator<Item = (usize, usize, usize)> {
+    let degrees = [1, 2, 4, 8];
+    degrees
+        .into_iter()
+        .flat_map(move |dp| {
+            let of_tp = [1, 2, 4].into_iter();
+            of_tp.flat_map(move |tp| degrees.into_iter().map(move |pp| (dp, tp, pp)))
+        })
+        .filter(|(dp, tp, pp)| dp * tp * pp <= 16)
+}
+
+fn every_mix_reproduces(kind: ScheduleKind) {
+    let tiny = Tiny::load();
+    let mut ways = 0;
+    for (dp, tp, pp) in mixes() {
+        for m in [1, 2, 4, 8].into_iter().filter(|m| 8 % (dp * m) == 0) {
+            let way = Way {
+                dp,
+                tp,
+                pp,
+                m,
+                overlap: m % 3 != 1,
+            };
+            reproduces(&tiny, way, &kind.build(pp, m, 1).unwrap());
+            ways += 1;
+        }
+    }
+    assert_eq!(ways, 86);
+}
+
+#[test]
+fn every_mix_reproduces_the_fixture_under_gpipe() {
+    every_mix_reproduces(ScheduleKind::GPipe);
+}
+
+#[test]
+fn every_mix_reproduces_the_fixture_under_1f1b() {
+    every_mix_reproduces(ScheduleKind::OneFOneB);
+}
+
+#[test]
+fn pytorchs_own_schedules_reproduce_the_fixture() {
+    // Chunks, a V placement, split backwards and overlapped pairs: all that a plan can hold.
+    let tiny = Tiny::load();
+    for name in [
+        "Interleaved1F1B_pp4_mb8_v2",
+        "LoopedBFS_pp2_mb2_v2",
+        "InterleavedZeroBubble_pp2_mb4_v2",
+        "ZBVZeroBubble_pp4_mb8_v2",
+        "DualPipeV_pp2_mb4_v2",
+    ] {
+        let path = format!(
+            "{}/tests/fixtures/schedules/{name}.csv",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let schedule = Schedule::from_csv(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let m = schedule.micro_batches();
+        for (dp, tp) in [(1, 1), (1, 2), (8 / m, 1)] {
+            reproduces(
+                &tiny,
+                Way {
+                    dp,
+                    tp,
+                    pp: schedule.pp(),
+                    m,
+                    overlap: true,
+                },
+                &schedule,
+            );
+        }
+    }
+}
+
+/// A model whose vocabulary divides by no degree, and layers by none either; text as tokens.
+fn odd_model() -> (ModelShape, Weights, Batches) {
+    let shape = ModelShape {
+        layers: 5,
+        hidden: 24,
+        heads: 4,
+        vocab: 97,
+        seq: 12,
+        ..ModelShape::preset("nano").unwrap()
+    };
+    let weights = Weights::init(&shape, 5).unwrap();
+    let batches = Batches::new(byte_tokens(PRIMER, 97), shape.seq, 5).unwrap();
+    (shape, weights, batches)
+}
+
+fn train_odd(way: Way, threads: usize) -> (Vec<f64>, Vec<f64>, Vec<u64>, Weights) {
+    let (shape, weights, batches) = odd_model();
+    let schedule = ScheduleKind::OneFOneB.build(way.pp, way.m, 1).unwrap();
+    let size = 8 / way.dp / way.m;
+    let mut emulator = Emulator::new(
+        plan(&shape, way, &schedule, size),
+        &shape,
+        &weights,
+        size,
+        threads,
+    )
+    .unwrap();
+    let (mut losses, mut norms) = (Vec::new(), Vec::new());
+    let mut gradients = None;
+    for step in 0..4 {
+        let tokens = batches.batch(step, 8).unwrap();
+        let outcome = emulator
+            .step(&tokens, step == 0, &AtomicBool::new(false))
+            .unwrap();
+        losses.push(outcome.loss);
+        norms.push(outcome.grad_norm);
+        gradients = gradients.or(outcome.gradients);
+    }
+    (
+        losses,
+        norms,
+        emulator.hashes().unwrap(),
+        gradients.unwrap(),
+    )
+}
+
+#[test]
+fn cases_2_to_6_uneven_layers_and_vocabulary_train_as_on_one_gpu() {
+    let alone = train_odd(
+        Way {
+            dp: 1,
+            tp: 1,
+            pp: 1,
+            m: 1,
+            overlap: true,
+        },
+        1,
+    );
+    for (dp, tp, pp, m) in [
+        (1, 2, 1, 2),
+        (1, 1, 2, 4),
+        (1, 1, 3, 2),
+        (2, 2, 2, 2),
+        (2, 4, 3, 1),
+        (4, 1, 2, 2),
+    ] {
+        let way = Way {
+            dp,
+            tp,
+            pp,
+            m,
+            overlap: m > 1,
+        };
+        let (losses, norms, hashes, gradients) = train_odd(way, 2);
+        for (ours, theirs) in losses.iter().zip(&alone.0) {
+            assert!(
+                (ours - theirs).abs() < 1e-5,
+                "{way:?}: {ours} instead of {theirs}"
+            );
+        }
+        // Clipped to 1.0 by the one global norm, whatever the layout (CASES 5).
+        for (ours, theirs) in norms.iter().zip(&alone.1) {
+            assert!(
+                (ours / theirs - 1.0).abs() < 1e-4,
+                "{way:?}: {ours} instead of {theirs}"
+            );
+        }
+        for name in alone.3.names() {
+            let (ours, theirs) = (gradients.get(name).unwrap(), alone.3.get(name).unwrap());
+            assert_close(name, ours, theirs, 1e-4, 1e-6);
+        }
+        assert!(
+            hashes.iter().all(|hash| *hash == hashes[0]),
+            "replicas differ: {way:?}"
+        );
+    }
+}
+
+#[test]
+fn the_same_bits_on_any_number_of_threads() {
+    for way in [
+        Way {
+            dp: 1,
+            tp: 1,
+            pp: 1,
+            m: 8,
+            overlap: true,
+        },
+        Way {
+            dp: 2,
+            tp: 2,
+            pp: 2,
+            m: 2,
+            overlap: true,
+        },
+    ] {
+        let bits = |threads| {
+            let (losses, norms, hashes, _) = train_odd(way, threads);
+            let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            (bits(losses), bits(norms), hashes)
+        };
+        let one = bits(1);
+        for threads in [2, 3, 8] {
+            assert_eq!(bits(threads), one, "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn a_plan_counts_the_parameters_that_ranks_really_hold() {
+    let (shape, weights, _) = odd_model();
+    for (dp, tp, pp) in [(1, 1, 1), (2, 2, 2), (1, 4, 3)] {
+        let way = Way {
+            dp,
+            tp,
+            pp,
+            m: 2,
+            overlap: true,
+        };
+        let schedule = ScheduleKind::GPipe.build(pp, 2, 1).unwrap();
+        let plan = plan(&shape, way, &schedule, 1);
+        let planned: Vec<u64> = plan
+            .program()
+            .memory
+            .iter()
+            .map(|memory| memory.parameters.0 / 4)
+            .collect();
+        let emulator = Emulator::new(plan, &shape, &weights, 1, 1).unwrap();
+        assert_eq!(emulator.params(), planned);
+    }
+}
+
+#[test]
+fn a_step_can_be_stopped_and_a_wrong_batch_is_an_error() {
+    let (shape, weights, batches) = odd_model();
+    let way = Way {
+        dp: 1,
+        tp: 1,
+        pp: 2,
+        m: 2,
+        overlap: true,
+    };
+    let schedule = ScheduleKind::OneFOneB.build(2, 2, 1).unwrap();
+    let mut emulator =
+        Emulator::new(plan(&shape, way, &schedule, 4), &shape, &weights, 4, 2).unwrap();
+    let tokens = batches.batch(0, 8).unwrap();
+    let stopped = emulator
+        .step(&tokens, false, &AtomicBool::new(true))
+        .unwrap_err();
+    assert!(matches!(stopped, EmulateError::Stopped), "{stopped}");
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_is_said() {
+    let (mut shape, weights, batches) = odd_model();
+    shape.optimizer.lr = f64::INFINITY;
+    let way = Way {
+        dp: 1,
+        tp: 1,
+        pp: 1,
+        m: 1,
+        overlap: true,
+    };
+    let schedule = ScheduleKind::GPipe.build(1, 1, 1).unwrap();
+    let mut emulator =
+        Emulator::new(plan(&shape, way, &schedule, 8), &shape, &weights, 8, 1).unwrap();
+    let mut step = |index| {
+        emulator.step(
+            &batches.batch(index, 8).unwrap(),
+            false,
+            &AtomicBool::new(false),
+        )
+    };
+    step(0).unwrap();
+    let said = step(1).unwrap_err().to_string();
+    assert!(
+        said.starts_with("step 1: the loss is not a finite number"),
+        "{said}"
+    );
+}

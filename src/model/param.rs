@@ -1,0 +1,218 @@
+//! One parameter's piece on one rank: value, gradient, moments.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use candle_core::Tensor;
+
+use super::cut::{Cut, Slice, zeros};
+use super::error::{ModelError, Result};
+use super::kernels::adamw::{self, Coefficients};
+use super::kernels::rows;
+use super::ops;
+use super::weights::Weights;
+
+/// A gradient summed over micro-batches; empty until the first arrives, which is taken as it is.
+#[derive(Debug, Default)]
+pub(crate) struct Gradient(Mutex<Option<Tensor>>);
+
+impl Gradient {
+    fn lock(&self) -> MutexGuard<'_, Option<Tensor>> {
+        // A tensor is replaced or added to whole: there is no broken state to fear.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a micro-batch's gradient, which must be shared with nobody.
+    pub(crate) fn add(&self, more: Tensor) -> Result<()> {
+        let mut sum = self.lock();
+        match &*sum {
+            Some(sum) => ops::add_assign(sum, &more),
+            None => {
+                *sum = Some(more);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds `a^T * b`.
+    pub(crate) fn add_product(&self, a: &Tensor, b: &Tensor) -> Result<()> {
+        let mut sum = self.lock();
+        match &*sum {
+            Some(sum) => ops::add_weight_gradient(sum, a, b),
+            None => {
+                *sum = Some(ops::weight_gradient(a, b)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Changes the sum in place, from zeros of `dims` if it is empty.
+    pub(crate) fn change(&self, dims: &[usize], how: impl Fn(&mut [f32])) -> Result<()> {
+        let mut sum = self.lock();
+        if sum.is_none() {
+            *sum = Some(zeros(dims)?);
+        }
+        sum.as_ref().map_or(Ok(()), |sum| ops::change(sum, how))
+    }
+
+    /// The sum, leaving nothing.
+    pub(crate) fn take(&self) -> Option<Tensor> {
+        self.lock().take()
+    }
+
+    /// The sum, sharing its memory.
+    pub(crate) fn get(&self) -> Option<Tensor> {
+        self.lock().clone()
+    }
+
+    /// Replaces the sum.
+    pub(crate) fn set(&self, sum: Tensor) {
+        *self.lock() = Some(sum);
+    }
+}
+
+/// A parameter's piece.
+#[derive(Debug)]
+pub(crate) struct Param {
+    name: String,
+    cut: Cut,
+    value: Tensor,
+    /// Mean and mean square of the gradients, `[2, elements]`.
+    moments: Tensor,
+    gradient: Gradient,
+    /// How many leading elements this rank counts in the global gradient norm.
+    counted: usize,
+    /// Whether it repeats another stage's parameter.
+    copy: bool,
+}
+
+impl Param {
+    /// The piece that a rank holds of a whole parameter.
+    pub(crate) fn new(full: &Weights, name: String, cut: Cut, slice: Slice) -> Result<Self> {
+        let whole = full.get(&name)?;
+        let value = cut.piece(whole, slice)?;
+        let counted = match cut {
+            Cut::Whole if slice.index > 0 => 0,
+            // The last ranks' rows of padding belong to no parameter of the model.
+            Cut::Vocabulary => {
+                let rows = value.dim(0)?;
+                let real = whole.dim(0)?.saturating_sub(slice.index * rows).min(rows);
+                real * value.dim(1)?
+            }
+            Cut::Whole | Cut::Rows | Cut::Columns | Cut::QkvColumns => value.elem_count(),
+        };
+        Ok(Self {
+            name,
+            cut,
+            moments: zeros(&[2, value.elem_count()])?,
+            value,
+            gradient: Gradient::default(),
+            counted,
+            copy: false,
+        })
+    }
+
+    /// Marks it as repeating another stage's parameter: it counts in no norm and is not gathered.
+    pub(crate) fn as_copy(self) -> Self {
+        Self {
+            copy: true,
+            counted: 0,
+            ..self
+        }
+    }
+
+    /// Its name in a GPT-2 checkpoint.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it is cut.
+    pub(crate) fn cut(&self) -> Cut {
+        self.cut
+    }
+
+    /// Its elements on this rank.
+    pub(crate) fn value(&self) -> &Tensor {
+        &self.value
+    }
+
+    /// Its gradient.
+    pub(crate) fn gradient(&self) -> &Gradient {
+        &self.gradient
+    }
+
+    /// Whether it repeats another stage's parameter.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.copy
+    }
+
+    /// Its gradient, or an error that names it.
+    pub(crate) fn known_gradient(&self) -> Result<Tensor> {
+        self.gradient
+            .get()
+            .ok_or_else(|| ModelError::NoGradient(self.name.clone()))
+    }
+
+    /// Replaces the gradient by one of the same size.
+    pub(crate) fn set_gradient(&self, gradient: Tensor) -> Result<()> {
+        if gradient.dims() != self.value.dims() {
+            return Err(ModelError::Size {
+                name: self.name.clone(),
+                expected: self.value.dims().to_vec(),
+                found: gradient.dims().to_vec(),
+            });
+        }
+        self.gradient.set(gradient);
+        Ok(())
+    }
+
+    /// This rank's share of the squared global norm.
+    pub(crate) fn square_norm(&self) -> Result<f64> {
+        if self.counted == 0 {
+            return Ok(0.0);
+        }
+        let gradient = self.known_gradient()?;
+        let gradient = ops::floats(&gradient)?;
+        Ok(rows::square_sum(&gradient[..self.counted]))
+    }
+
+    /// One AdamW step; the gradient is used up.
+    pub(crate) fn optimize(&self, with: &Coefficients) -> Result<()> {
+        let gradient = self.known_gradient()?;
+        let grad = ops::floats(&gradient)?;
+        ops::change(&self.moments, |moments| {
+            adamw::update_moments(moments, &grad, with);
+        })?;
+        let moments = ops::floats(&self.moments)?;
+        ops::change(&self.value, |value| {
+            adamw::update_parameter(value, &moments, with);
+        })?;
+        self.gradient.take();
+        Ok(())
+    }
+}
+
+/// A layer norm's parameters.
+#[derive(Debug)]
+pub(crate) struct Norm {
+    /// `[hidden]`.
+    pub(crate) weight: Param,
+    /// `[hidden]`.
+    pub(crate) bias: Param,
+}
+
+/// A linear layer's parameters.
+#[derive(Debug)]
+pub(crate) struct Linear {
+    /// `[in, out]`.
+    pub(crate) weight: Param,
+    /// `[out]`.
+    pub(crate) bias: Param,
+}
+
+impl Linear {
+    /// Adds the gradients of `y = x * weight + bias` from `x` and `y`'s gradient.
+    pub(crate) fn add_gradients(&self, x: &Tensor, grad: &Tensor) -> Result<()> {
+        self.weight.gradient.add_product(x, grad)?;
+        self.bias.gradient.add(ops::column_sums(grad)?)
+    }
+}
