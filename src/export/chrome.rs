@@ -86,7 +86,7 @@ impl Events {
             self.text.push_str(",\n");
         }
         // Writing to a string cannot fail.
-        let _ = self.text.write_fmt(event);
+        self.text.write_fmt(event).unwrap_or_default();
     }
 
     fn span(&mut self, trace: &Trace, (pid, tid): (usize, usize), span: &Span) {
@@ -108,11 +108,11 @@ impl Events {
         ];
         for (key, value) in numbers {
             if let Some(value) = value {
-                let _ = write!(args, ",\"{key}\":{value}");
+                write!(args, ",\"{key}\":{value}").unwrap_or_default();
             }
         }
         if label.bytes > 0 {
-            let _ = write!(args, ",\"bytes\":{}", label.bytes);
+            write!(args, ",\"bytes\":{}", label.bytes).unwrap_or_default();
         }
         self.add(format_args!(
             "{{\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":{},\"dur\":{},\"name\":{},\"cat\":{phase},\"args\":{{{args}}}}}",

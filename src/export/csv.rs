@@ -17,7 +17,7 @@ pub fn csv(trace: &Trace) -> String {
                 let row = row(trace, stream, span);
                 let (rank, dp, tp, pp) = (info.rank, info.dp, info.tp, info.pp);
                 // Writing to a string cannot fail.
-                let _ = writeln!(out, "{rank},{row},{dp},{tp},{pp}");
+                writeln!(out, "{rank},{row},{dp},{tp},{pp}").unwrap_or_default();
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Files: written as a whole or not at all, read up to a limit.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Write as _};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;

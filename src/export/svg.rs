@@ -110,7 +110,7 @@ struct Writer {
 impl Writer {
     fn line(&mut self, text: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
-        let _ = writeln!(self.body, "{text}");
+        writeln!(self.body, "{text}").unwrap_or_default();
     }
 
     fn shape(&mut self, shape: &Shape) {
@@ -177,7 +177,7 @@ impl Writer {
             fonts::Weight::SemiBold => " font-weight=\"600\"",
         };
         let (x, y, size) = (Number(text.at.x), Number(text.at.y), Number(text.size));
-        let (colour, words) = (fill(text.colour), escaped(&text.text));
+        let (colour, words) = (fill(text.colour), escaped(&text.words));
         self.line(format_args!(
             "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{weight}{anchor}{colour}>{words}</text>"
         ));
@@ -187,9 +187,9 @@ impl Writer {
         let Some(first) = points.first() else { return };
         let mut path = format!("M{} {}", Number(first.x), Number(base));
         for point in points {
-            let _ = write!(path, "H{}V{}", Number(point.x), Number(point.y));
+            write!(path, "H{}V{}", Number(point.x), Number(point.y)).unwrap_or_default();
         }
-        let _ = write!(path, "H{}V{}Z", Number(end), Number(base));
+        write!(path, "H{}V{}Z", Number(end), Number(base)).unwrap_or_default();
         self.line(format_args!("<path d=\"{path}\"{}/>", fill(colour)));
     }
 

@@ -290,7 +290,7 @@ impl Shard {
         Heads {
             batch: flight.batch,
             seq: flight.seq,
-            heads: self.shape().heads / self.place().tp,
+            count: self.shape().heads / self.place().tp,
             dim: self.shape().head_dim(),
         }
     }

@@ -5,6 +5,7 @@
 //! Absent here: communication (the caller carries partial results and gradients between shards, with
 //! [`reduce`] and [`sum_gradients`] for the sums), threads, clocks, and any knowledge of schedules.
 
+mod build;
 mod collect;
 mod compute;
 mod cut;

@@ -119,6 +119,14 @@ pub(crate) fn add_weight_gradient(sum: &Tensor, a: &Tensor, b: &Tensor) -> Resul
     change(sum, |sum| matmul::add_product(sum, left, right))
 }
 
+/// `to = a^T * b`, in place.
+pub(crate) fn write_weight_gradient(to: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
+    let (left, right) = (floats(a)?, floats(b)?);
+    let (left, right) = (view(&left, a)?.transposed(), view(&right, b)?);
+    let width = b.dim(1)?;
+    change(to, |to| matmul::write_product(to, width, 1.0, left, right))
+}
+
 /// `x * weight + bias`.
 pub(crate) fn linear(x: &Tensor, by: &Linear) -> Result<Tensor> {
     let weight = by.weight.value();
@@ -222,7 +230,7 @@ pub(crate) fn norm_backward(
 /// Causal attention: probabilities and output.
 pub(crate) fn attention(qkv: &Tensor, heads: &Heads) -> Result<(Tensor, Tensor)> {
     let (probabilities, output) = attention::forward(&floats(qkv)?, heads);
-    let width = heads.heads * heads.dim;
+    let width = heads.count * heads.dim;
     Ok((matrix(probabilities, heads.seq)?, matrix(output, width)?))
 }
 

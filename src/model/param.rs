@@ -13,60 +13,94 @@ use super::weights::Weights;
 
 /// A gradient summed over micro-batches; empty until the first arrives, which is taken as it is.
 #[derive(Debug, Default)]
-pub(crate) struct Gradient(Mutex<Option<Tensor>>);
+pub(crate) struct Gradient(Mutex<Slot>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    sum: Option<Tensor>,
+    /// Whether anyone else may hold the sum's memory.
+    lent: bool,
+    /// Memory of a sum that is used up, to be written over by the next: fresh memory costs page faults.
+    spare: Option<Tensor>,
+}
 
 impl Gradient {
-    fn lock(&self) -> MutexGuard<'_, Option<Tensor>> {
+    fn lock(&self) -> MutexGuard<'_, Slot> {
         // A tensor is replaced or added to whole: there is no broken state to fear.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a micro-batch's gradient, which must be shared with nobody.
     pub(crate) fn add(&self, more: Tensor) -> Result<()> {
-        let mut sum = self.lock();
-        match &*sum {
-            Some(sum) => ops::add_assign(sum, &more),
-            None => {
-                *sum = Some(more);
-                Ok(())
-            }
+        let mut slot = self.lock();
+        if let Some(sum) = &slot.sum {
+            return ops::add_assign(sum, &more);
         }
+        slot.sum = Some(more);
+        Ok(())
     }
 
     /// Adds `a^T * b`.
     pub(crate) fn add_product(&self, a: &Tensor, b: &Tensor) -> Result<()> {
-        let mut sum = self.lock();
-        match &*sum {
-            Some(sum) => ops::add_weight_gradient(sum, a, b),
-            None => {
-                *sum = Some(ops::weight_gradient(a, b)?);
-                Ok(())
-            }
+        let mut slot = self.lock();
+        if let Some(sum) = &slot.sum {
+            return ops::add_weight_gradient(sum, a, b);
         }
+        let sum = if let Some(spare) = slot.spare.take() {
+            ops::write_weight_gradient(&spare, a, b)?;
+            spare
+        } else {
+            ops::weight_gradient(a, b)?
+        };
+        slot.sum = Some(sum);
+        Ok(())
     }
 
     /// Changes the sum in place, from zeros of `dims` if it is empty.
     pub(crate) fn change(&self, dims: &[usize], how: impl Fn(&mut [f32])) -> Result<()> {
-        let mut sum = self.lock();
-        if sum.is_none() {
-            *sum = Some(zeros(dims)?);
+        let mut slot = self.lock();
+        if slot.sum.is_none() {
+            slot.sum = Some(zeros(dims)?);
         }
-        sum.as_ref().map_or(Ok(()), |sum| ops::change(sum, how))
+        slot.sum
+            .as_ref()
+            .map_or(Ok(()), |sum| ops::change(sum, how))
     }
 
     /// The sum, leaving nothing.
     pub(crate) fn take(&self) -> Option<Tensor> {
-        self.lock().take()
+        let mut slot = self.lock();
+        slot.lent = false;
+        slot.sum.take()
     }
 
-    /// The sum, sharing its memory.
-    pub(crate) fn get(&self) -> Option<Tensor> {
-        self.lock().clone()
+    /// The sum, sharing its memory, for this layer to read at once.
+    fn look(&self) -> Option<Tensor> {
+        self.lock().sum.clone()
     }
 
-    /// Replaces the sum.
-    pub(crate) fn set(&self, sum: Tensor) {
-        *self.lock() = Some(sum);
+    /// The sum, sharing its memory, to be kept by others.
+    fn lend(&self) -> Option<Tensor> {
+        let mut slot = self.lock();
+        slot.lent = true;
+        slot.sum.clone()
+    }
+
+    /// Replaces the sum by one whose memory others may hold.
+    fn set(&self, sum: Tensor) {
+        let mut slot = self.lock();
+        slot.lent = true;
+        slot.sum = Some(sum);
+    }
+
+    /// Forgets the sum, and keeps its memory if nobody else does.
+    fn use_up(&self) {
+        let mut slot = self.lock();
+        let sum = slot.sum.take();
+        if !slot.lent {
+            slot.spare = sum;
+        }
+        slot.lent = false;
     }
 }
 
@@ -112,7 +146,7 @@ impl Param {
     }
 
     /// Marks it as repeating another stage's parameter: it counts in no norm and is not gathered.
-    pub(crate) fn as_copy(self) -> Self {
+    pub(crate) fn into_copy(self) -> Self {
         Self {
             copy: true,
             counted: 0,
@@ -145,11 +179,13 @@ impl Param {
         self.copy
     }
 
-    /// Its gradient, or an error that names it.
+    /// Its gradient to be kept by others, or an error that names it.
     pub(crate) fn known_gradient(&self) -> Result<Tensor> {
-        self.gradient
-            .get()
-            .ok_or_else(|| ModelError::NoGradient(self.name.clone()))
+        self.gradient.lend().ok_or_else(|| self.no_gradient())
+    }
+
+    fn no_gradient(&self) -> ModelError {
+        ModelError::NoGradient(self.name.clone())
     }
 
     /// Replaces the gradient by one of the same size.
@@ -170,14 +206,14 @@ impl Param {
         if self.counted == 0 {
             return Ok(0.0);
         }
-        let gradient = self.known_gradient()?;
+        let gradient = self.gradient.look().ok_or_else(|| self.no_gradient())?;
         let gradient = ops::floats(&gradient)?;
         Ok(rows::square_sum(&gradient[..self.counted]))
     }
 
-    /// One AdamW step; the gradient is used up.
+    /// One `AdamW` step; the gradient is used up.
     pub(crate) fn optimize(&self, with: &Coefficients) -> Result<()> {
-        let gradient = self.known_gradient()?;
+        let gradient = self.gradient.look().ok_or_else(|| self.no_gradient())?;
         let grad = ops::floats(&gradient)?;
         ops::change(&self.moments, |moments| {
             adamw::update_moments(moments, &grad, with);
@@ -186,7 +222,7 @@ impl Param {
         ops::change(&self.value, |value| {
             adamw::update_parameter(value, &moments, with);
         })?;
-        self.gradient.take();
+        self.gradient.use_up();
         Ok(())
     }
 }

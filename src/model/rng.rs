@@ -1,7 +1,7 @@
 //! Random numbers of our own, so that a seed means the same weights and texts on every machine and in
 //! every layout.
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
+/// `SplitMix64` (Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
 

@@ -2,13 +2,14 @@
 
 use candle_core::Tensor;
 
-use super::cut::{self, Cut, Slice};
+use super::build::Builder;
+use super::cut::{self, Slice};
 use super::error::{ModelError, Result};
 use super::hash;
 use super::kernels::adamw::Coefficients;
 use super::kernels::loss::Columns;
 use super::param::{Gradient, Linear, Norm, Param};
-use super::weights::{HEAD_NAME, Weights, layer_name, outer_name};
+use super::weights::Weights;
 use crate::shape::{Bucket, ModelShape, Optimizer, Segment, StageShape};
 
 /// Where a shard is: which stage, and which of its tensor-parallel ranks.
@@ -30,10 +31,11 @@ pub(crate) struct Half {
     pub(crate) down: Linear,
 }
 
+/// One layer.
 #[derive(Debug)]
-struct Layer {
-    attention: Half,
-    mlp: Half,
+pub(crate) struct Layer {
+    pub(crate) attention: Half,
+    pub(crate) mlp: Half,
 }
 
 /// Token and position embedding, on the first stage.
@@ -48,10 +50,10 @@ pub(crate) struct Embedding {
 pub(crate) struct Head {
     pub(crate) norm: Norm,
     /// Its own matrix: of an untied model, or the last stage's copy of the embedding.
-    own: Option<Param>,
+    pub(crate) own: Option<Param>,
     /// The head's part of the embedding's gradient, where they share the matrix itself. Kept apart, so
     /// that micro-batches at the head and at the embedding do not wait for each other.
-    shared: Gradient,
+    pub(crate) shared: Gradient,
 }
 
 /// Bytes of what a shard holds from step to step.
@@ -162,7 +164,7 @@ impl Shard {
         self.all().into_iter().map(Param::square_norm).sum()
     }
 
-    /// One step of AdamW (`step` counts from 1) with gradients times `clip_scale`; uses the gradients up.
+    /// One step of `AdamW` (`step` counts from 1) with gradients times `clip_scale`; uses the gradients up.
     pub fn optimize(&self, settings: &Optimizer, clip_scale: f64, step: u64) -> Result<()> {
         self.merge_shared()?;
         let with = coefficients(settings, clip_scale, step);
@@ -314,70 +316,5 @@ impl Head {
     fn params(&self) -> Vec<&Param> {
         let norm = [&self.norm.weight, &self.norm.bias];
         norm.into_iter().chain(&self.own).collect()
-    }
-}
-
-/// Cuts parameters for one rank.
-struct Builder<'a> {
-    full: &'a Weights,
-    slice: Slice,
-}
-
-impl Builder<'_> {
-    fn param(&self, name: String, cut: Cut) -> Result<Param> {
-        Param::new(self.full, name, cut, self.slice)
-    }
-
-    fn norm(&self, name: &str) -> Result<Norm> {
-        Ok(Norm {
-            weight: self.param(format!("{name}.weight"), Cut::Whole)?,
-            bias: self.param(format!("{name}.bias"), Cut::Whole)?,
-        })
-    }
-
-    fn linear(&self, name: &str, weight: Cut, bias: Cut) -> Result<Linear> {
-        Ok(Linear {
-            weight: self.param(format!("{name}.weight"), weight)?,
-            bias: self.param(format!("{name}.bias"), bias)?,
-        })
-    }
-
-    fn layer(&self, layer: usize) -> Result<Layer> {
-        let name = |rest| layer_name(layer, rest);
-        Ok(Layer {
-            attention: Half {
-                norm: self.norm(&name("ln_1"))?,
-                up: self.linear(&name("attn.c_attn"), Cut::QkvColumns, Cut::QkvColumns)?,
-                down: self.linear(&name("attn.c_proj"), Cut::Rows, Cut::Whole)?,
-            },
-            mlp: Half {
-                norm: self.norm(&name("ln_2"))?,
-                up: self.linear(&name("mlp.c_fc"), Cut::Columns, Cut::Columns)?,
-                down: self.linear(&name("mlp.c_proj"), Cut::Rows, Cut::Whole)?,
-            },
-        })
-    }
-
-    fn embedding(&self) -> Result<Embedding> {
-        Ok(Embedding {
-            tokens: self.param(outer_name("wte.weight"), Cut::Vocabulary)?,
-            positions: self.param(outer_name("wpe.weight"), Cut::Whole)?,
-        })
-    }
-
-    fn head(&self, shape: &ModelShape, stage: &StageShape) -> Result<Head> {
-        let own = if !shape.tied {
-            Some(self.param(HEAD_NAME.to_owned(), Cut::Vocabulary)?)
-        } else if stage.first {
-            None
-        } else {
-            let copy = self.param(outer_name("wte.weight"), Cut::Vocabulary)?;
-            Some(copy.as_copy())
-        };
-        Ok(Head {
-            norm: self.norm(&outer_name("ln_f"))?,
-            own,
-            shared: Gradient::default(),
-        })
     }
 }

@@ -160,12 +160,13 @@ fn expected(shape: &ModelShape) -> Vec<(String, Vec<usize>)> {
 
 fn initial(name: &str, dims: &[usize], layers: usize, mut rng: Rng) -> Result<Tensor> {
     let count = dims.iter().product();
-    let values: Vec<f32> = if name.ends_with(".bias") {
+    let is = |ending: &str| name.ends_with(ending);
+    let values: Vec<f32> = if is("bias") {
         vec![0.0; count]
     } else if name.contains("ln_") {
         vec![1.0; count]
     } else {
-        let back = name.ends_with("c_proj.weight");
+        let back = is("c_proj.weight");
         let scale = if back {
             1.0 / (2.0 * layers as f64).sqrt()
         } else {

@@ -195,7 +195,7 @@ fn names(label: &Label) -> Vec<String> {
     match (label.kind, label.pass) {
         (_, Some(pass)) => vec![label.short(), pass.letter().to_string()],
         (Kind::Optimizer, None) => ["optimizer", "opt", "O"].map(str::to_owned).to_vec(),
-        (_, None) => vec![label.name.clone().into_owned()],
+        (_, None) => vec![label.short()],
     }
 }
 

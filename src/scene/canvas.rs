@@ -79,9 +79,9 @@ impl Canvas {
             size: style.size,
             weight: style.weight,
             colour: style.colour,
-            text: text.into(),
+            words: text.into(),
         };
-        if !text.text.is_empty() && self.clip.encloses(&text.bounds()) {
+        if !text.words.is_empty() && self.clip.encloses(&text.bounds()) {
             self.shapes.push(Shape::Text(text));
         }
     }

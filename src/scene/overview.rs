@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::trace::{Kind, Phase, Stream, Trace};
+use crate::trace::{Kind, Memory, Phase, Stream, Trace};
 use crate::units::{Bytes, Nanos, Pass, Rank};
 
 /// Which kinds of thing a trace holds, for tracks and legend.
@@ -97,7 +97,7 @@ impl Overview {
             peak_memory: trace
                 .memory
                 .iter()
-                .map(|memory| memory.peak())
+                .map(Memory::peak)
                 .max()
                 .unwrap_or_default(),
             holds: holds(trace),

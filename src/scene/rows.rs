@@ -61,20 +61,20 @@ pub struct Band {
 
 impl Band {
     /// Its lower edge.
-    pub fn bottom(&self) -> f32 {
+    pub fn bottom(self) -> f32 {
         self.top + self.height
     }
 
     /// Whether `y` is in it.
-    pub fn contains(&self, y: f32) -> bool {
+    pub fn contains(self, y: f32) -> bool {
         (self.top..self.bottom()).contains(&y)
     }
 
     /// The same band, `y` further down.
-    pub fn moved(&self, y: f32) -> Self {
+    pub fn moved(self, y: f32) -> Self {
         Self {
             top: self.top + y,
-            ..*self
+            ..self
         }
     }
 }

@@ -49,7 +49,7 @@ impl Sample {
             let pp = trace.ranks[index].pp as usize;
             self.fill_passes(&mut trace, &mut labels, index, &passes[pp]);
             fill_gaps(&mut trace, &mut labels, index, (pipeline_end, makespan));
-            self.fill_memory(&mut trace, &passes[pp]);
+            fill_memory(&mut trace, &passes[pp]);
         }
         trace.labels = labels.into_vec();
         trace.makespan = Nanos(makespan);
@@ -85,7 +85,7 @@ impl Sample {
                 let needs = match pass {
                     Pass::Forward if rank > 0 => Some((pass, rank - 1, batch)),
                     Pass::Backward if rank + 1 < p => Some((pass, rank + 1, batch)),
-                    _ => None,
+                    Pass::Forward | Pass::Backward | Pass::InputGrad | Pass::WeightGrad => None,
                 };
                 let ready = match needs.map(|key| ends.get(&key)) {
                     None => 0,
@@ -125,11 +125,11 @@ impl Sample {
             );
             let mut segment = label.clone();
             segment.kind = Kind::Segment;
-            "attention".clone_into(&mut segment.name);
+            segment.name = "attention".into();
             if self.tp > 1 {
-                let (one, two) = ((start + end) / 2, (start + end) / 2 + (end - start) / 8);
+                let (one, two) = (u64::midpoint(start, end), start + (end - start) * 5 / 8);
                 let reduce = Label {
-                    group: Some("tp".to_owned()),
+                    group: Some("tp".into()),
                     bytes: 1 << 20,
                     ..Label::new(Kind::AllReduce, "all-reduce activations")
                 };
@@ -165,11 +165,11 @@ impl Sample {
                     (start, end, Phase::Busy),
                 );
             }
-            self.send(trace, labels, index, label, end);
+            self.send(trace, labels, index, &label, end);
         }
     }
 
-    fn send(self, trace: &mut Trace, labels: &mut Labels, index: usize, of: Label, end: u64) {
+    fn send(self, trace: &mut Trace, labels: &mut Labels, index: usize, of: &Label, end: u64) {
         let info = trace.ranks[index];
         let forward = of.pass == Some(Pass::Forward);
         let next = self.dp * self.tp;
@@ -180,10 +180,10 @@ impl Sample {
         };
         let label = Label {
             kind: Kind::Send,
-            name: "send".to_owned(),
-            group: Some("pp".to_owned()),
+            name: "send".into(),
+            group: Some("pp".into()),
             bytes: 131_072,
-            ..of
+            ..of.clone()
         };
         let times = (end, end + FLIGHT, Phase::Transfer);
         let id = push(trace, (index, stream), labels, label, times);
@@ -195,31 +195,29 @@ impl Sample {
             label: id,
         });
     }
+}
 
-    fn fill_memory(self, trace: &mut Trace, passes: &Passes) {
-        let mut activations = Vec::new();
-        let mut held: u64 = 0;
-        for &(pass, _, start, end) in passes {
-            match pass {
-                Pass::Forward => {
-                    held += 1;
-                    activations.push((Nanos(start), Bytes(held * 3_000_000)));
-                }
-                _ => {
-                    held -= 1;
-                    activations.push((Nanos(end), Bytes(held * 3_000_000)));
-                }
-            }
-        }
-        trace.memory.push(Memory {
-            fixed: FixedMemory {
-                parameters: Bytes(1_600_000),
-                gradients: Bytes(1_600_000),
-                optimizer: Bytes(3_200_000),
-            },
-            activations,
-        });
+fn fill_memory(trace: &mut Trace, passes: &Passes) {
+    let mut activations = Vec::new();
+    let mut held: u64 = 0;
+    for &(pass, _, start, end) in passes {
+        let time = if pass == Pass::Forward {
+            held += 1;
+            start
+        } else {
+            held -= 1;
+            end
+        };
+        activations.push((Nanos(time), Bytes(held * 3_000_000)));
     }
+    trace.memory.push(Memory {
+        fixed: FixedMemory {
+            parameters: Bytes(1_600_000),
+            gradients: Bytes(1_600_000),
+            optimizer: Bytes(3_200_000),
+        },
+        activations,
+    });
 }
 
 /// Fills what is between passes, and the end: waiting for the others, the all-reduce, the optimizer.
@@ -256,53 +254,34 @@ fn fill_gaps(
         trace,
         compute,
         labels,
-        end.clone(),
+        end,
         (last, pipeline_end, Phase::Idle),
     );
+    fill_end(trace, labels, index, (pipeline_end, makespan));
+}
+
+/// The all-reduce, which the first third waits for, and the optimizer.
+fn fill_end(trace: &mut Trace, labels: &mut Labels, index: usize, (start, end): (u64, u64)) {
     let reduce = Label {
-        group: Some("dp".to_owned()),
+        group: Some("dp".into()),
         bytes: 6_400_000,
         ..Label::new(Kind::AllReduce, "all-reduce gradients")
     };
-    let dp = (index, Stream::Dp);
-    let (synced, waited) = (pipeline_end + SYNC, pipeline_end + SYNC / 3);
-    push(
-        trace,
-        dp,
-        labels,
-        reduce.clone(),
-        (last.max(pipeline_end), waited, Phase::Waiting),
-    );
-    push(trace, dp, labels, reduce, (waited, synced, Phase::Transfer));
-    push(
-        trace,
-        compute,
-        labels,
-        end.clone(),
-        (pipeline_end, waited, Phase::Waiting),
-    );
-    push(
-        trace,
-        compute,
-        labels,
-        end,
-        (waited, synced, Phase::Transfer),
-    );
+    let then = Label::new(Kind::End, "all-reduce");
     let optimizer = Label::new(Kind::Optimizer, "optimizer");
-    push(
-        trace,
-        compute,
-        labels,
-        optimizer.clone(),
-        (synced, makespan, Phase::Busy),
-    );
-    push(
-        trace,
-        (index, Stream::Passes),
-        labels,
-        optimizer,
-        (synced, makespan, Phase::Busy),
-    );
+    let (waited, synced) = (start + SYNC / 3, start + SYNC);
+    let [dp, compute, passes] =
+        [Stream::Dp, Stream::Compute, Stream::Passes].map(|stream| (index, stream));
+    for (place, label, span) in [
+        (dp, &reduce, (start, waited, Phase::Waiting)),
+        (dp, &reduce, (waited, synced, Phase::Transfer)),
+        (compute, &then, (start, waited, Phase::Waiting)),
+        (compute, &then, (waited, synced, Phase::Transfer)),
+        (compute, &optimizer, (synced, end, Phase::Busy)),
+        (passes, &optimizer, (synced, end, Phase::Busy)),
+    ] {
+        push(trace, place, labels, label.clone(), span);
+    }
 }
 
 fn push(

@@ -238,13 +238,13 @@ pub struct Text {
     /// Its colour.
     pub colour: Colour,
     /// What it says.
-    pub text: String,
+    pub words: String,
 }
 
 impl Text {
     /// The place it takes, from the top of its capitals to the foot of its descenders.
     pub fn bounds(&self) -> Rect {
-        let width = super::fonts::width(&self.text, self.size, self.weight);
+        let width = super::fonts::width(&self.words, self.size, self.weight);
         let left = match self.anchor {
             Anchor::Start => self.at.x,
             Anchor::Middle => self.at.x - width / 2.0,

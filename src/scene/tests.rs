@@ -26,7 +26,7 @@ fn text(scene: &Scene) -> String {
             at(text.at),
             text.anchor,
             text.size,
-            text.text
+            text.words
         ),
         Shape::Line { points, stroke } => {
             let points: Vec<String> = points.iter().copied().map(at).collect();
@@ -86,11 +86,13 @@ fn scene_of(trace: &Trace, size: Size, look: &Look) -> Scene {
 }
 
 fn words(scene: &Scene) -> Vec<&str> {
-    let texts = scene.shapes.iter().filter_map(|shape| match shape {
-        Shape::Text(text) => Some(text.text.as_str()),
-        _ => None,
-    });
-    texts.collect()
+    let mut words = Vec::new();
+    for shape in &scene.shapes {
+        if let Shape::Text(text) = shape {
+            words.push(text.words.as_str());
+        }
+    }
+    words
 }
 
 #[test]
@@ -154,13 +156,14 @@ fn names_stay_within_their_blocks() {
     let scene = scene_of(&trace, Size::new(700.0, 300.0), &Look::default());
     let mut last: Option<&Quad> = None;
     for shape in &scene.shapes {
-        match shape {
-            Shape::Quad(quad) => last = Some(quad),
-            Shape::Text(label) if label.text.starts_with(['F', 'B']) => {
-                let (block, bounds) = (last.unwrap().rect, label.bounds());
-                assert!(block.encloses(&bounds), "{} in {block:?}", label.text);
-            }
-            _ => {}
+        if let Shape::Quad(quad) = shape {
+            last = Some(quad);
+        }
+        if let Shape::Text(label) = shape
+            && label.words.starts_with(['F', 'B'])
+        {
+            let (block, bounds) = (last.unwrap().rect, label.bounds());
+            assert!(block.encloses(&bounds), "{} in {block:?}", label.words);
         }
     }
 }

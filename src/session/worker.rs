@@ -5,15 +5,18 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::config::{Config, ConfigError};
-use super::report::Report;
+use super::config::Config;
 use super::snapshot::{Command, Snapshot, Status, Timeline};
-use crate::engine::simulate;
+use super::trainer::{Inputs, TrainError, Trainer};
+use crate::engine::EmulateError;
 
 /// Commands that may wait to be read; whoever sends more waits.
 const QUEUE: usize = 64;
 
-/// A running session; dropping it ends its thread.
+/// Steps from one sample of text to the next.
+const SAMPLE_EVERY: u64 = 20;
+
+/// A running session; dropping it ends its thread, mid-step if need be.
 #[derive(Debug)]
 pub struct Session {
     commands: Option<SyncSender<Command>>,
@@ -24,7 +27,8 @@ pub struct Session {
 /// What the thread and its owner share.
 struct Shared {
     snapshot: Mutex<Arc<Snapshot>>,
-    stop: AtomicBool,
+    /// Ends the step being trained: something newer is wanted.
+    interrupt: AtomicBool,
     changed: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -47,7 +51,7 @@ impl Session {
         };
         let shared = Arc::new(Shared {
             snapshot: Mutex::new(Arc::new(first)),
-            stop: AtomicBool::new(false),
+            interrupt: AtomicBool::new(false),
             changed: Box::new(changed),
         });
         let mut worker = Worker::new(config, inbox, Arc::clone(&shared));
@@ -61,8 +65,17 @@ impl Session {
         })
     }
 
-    /// Tells it something.
+    /// Tells it something. A new start does not wait for the step in hand.
     pub fn send(&self, command: Command) {
+        let starts_anew = match &command {
+            // One that will be refused must not end a step that then goes on.
+            Command::Configure(config) => config.plan().is_ok(),
+            Command::Reset => true,
+            Command::TrainUntil(_) => false,
+        };
+        if starts_anew {
+            self.shared.interrupt.store(true, Ordering::Relaxed);
+        }
         if let Some(commands) = &self.commands {
             // Fails only if the thread is gone, and then the last snapshot says why.
             drop(commands.send(command));
@@ -83,8 +96,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        // Closed first, so that the thread finds no one to work for once its step has ended.
         self.commands = None;
+        self.shared.interrupt.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             // A panic there has been reported by its thread already.
             drop(thread.join());
@@ -92,11 +106,19 @@ impl Drop for Session {
     }
 }
 
+/// The layout asked for, and one GPU beside it.
+#[derive(Debug)]
+struct Pair {
+    trainer: Trainer,
+    reference: Trainer,
+}
+
 struct Worker {
     config: Config,
     inbox: Receiver<Command>,
     shared: Arc<Shared>,
     snapshot: Snapshot,
+    pair: Option<Pair>,
     target: u64,
 }
 
@@ -107,53 +129,121 @@ impl Worker {
             inbox,
             shared,
             snapshot: Snapshot::default(),
+            pair: None,
             target: 0,
         }
     }
 
+    /// Until no one is left to send commands: obeys them, and trains in between.
     fn run(&mut self) {
-        self.restart();
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            let command = match self.inbox.try_recv() {
-                Ok(command) => Some(command),
-                Err(TryRecvError::Disconnected) => return,
-                Err(TryRecvError::Empty) => match self.inbox.recv() {
-                    Ok(command) => Some(command),
-                    Err(_) => return,
-                },
+        self.restart(self.config.clone());
+        loop {
+            let next = if self.has_steps_to_do() {
+                self.inbox.try_recv()
+            } else {
+                self.set_status(Status::Ready);
+                self.inbox.recv().map_err(|_| TryRecvError::Disconnected)
             };
-            if let Some(command) = command {
-                self.obey(command);
+            match next {
+                Ok(command) => self.obey(command),
+                Err(TryRecvError::Empty) => self.train(),
+                Err(TryRecvError::Disconnected) => return,
             }
         }
+    }
+
+    fn has_steps_to_do(&self) -> bool {
+        self.pair.is_some() && (self.snapshot.steps.len() as u64) < self.target
     }
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Configure(config) => {
-                self.config = *config;
-                self.restart();
-            }
-            Command::Reset => self.restart(),
+            Command::Configure(config) => self.restart(*config),
+            Command::Reset => self.restart(self.config.clone()),
             Command::TrainUntil(steps) => self.target = self.target.max(steps),
         }
     }
 
-    fn restart(&mut self) {
-        match timeline(&self.config, "emulated") {
+    /// Starts anew: first the timeline, which is there at once, then weights and the text before training.
+    fn restart(&mut self, config: Config) {
+        self.shared.interrupt.store(false, Ordering::Relaxed);
+        match Timeline::simulated(&config, "emulated") {
             Ok(preview) => {
                 self.target = 0;
+                self.pair = None;
                 self.snapshot = Snapshot {
                     generation: self.snapshot.generation + 1,
-                    config: Arc::new(self.config.clone()),
-                    status: Status::Ready,
+                    config: Arc::new(config.clone()),
                     preview: Some(Arc::new(preview)),
                     ..Snapshot::default()
                 };
+                self.config = config;
+                self.publish();
+                self.prepare();
             }
+            // The old one stays.
             Err(error) => self.snapshot.refusal = Some(error.to_string()),
         }
         self.publish();
+    }
+
+    fn prepare(&mut self) {
+        let prepared = Trainer::new(&self.config, &Inputs::default()).and_then(|trainer| {
+            let reference = Trainer::new(&self.config.on_one_gpu(), &Inputs::default())?;
+            self.snapshot.text_before = Some(trainer.sample()?);
+            Ok(Pair { trainer, reference })
+        });
+        match prepared {
+            Ok(pair) => self.pair = Some(pair),
+            Err(error) if error.is_refusal() => {
+                self.snapshot.only_simulated = Some(error.to_string())
+            }
+            Err(error) => self.snapshot.status = Status::Failed(error.to_string()),
+        }
+    }
+
+    fn train(&mut self) {
+        self.set_status(Status::Training);
+        match self.step() {
+            Ok(()) | Err(TrainError::Step(EmulateError::Stopped)) => {}
+            Err(error) => {
+                self.pair = None;
+                self.snapshot.status = Status::Failed(error.to_string());
+            }
+        }
+        self.publish();
+    }
+
+    fn step(&mut self) -> Result<(), TrainError> {
+        let Some(Pair { trainer, reference }) = &mut self.pair else {
+            return Ok(());
+        };
+        let interrupt = &self.shared.interrupt;
+        let stepped = trainer.step(false, interrupt);
+        let alone =
+            stepped.and_then(|(record, _)| Ok((record, reference.step(false, interrupt)?.0)));
+        let (mut record, alone) = match alone {
+            Ok(both) => both,
+            Err(error) => {
+                // Half a step is no state to go on from; what interrupted it starts anew.
+                self.pair = None;
+                return Err(error);
+            }
+        };
+        record.reference_loss = Some(alone.loss);
+        self.snapshot.steps.push(Arc::new(record));
+        if (self.snapshot.steps.len() as u64).is_multiple_of(SAMPLE_EVERY) {
+            self.snapshot.text_now = Some(trainer.sample()?);
+        }
+        Ok(())
+    }
+
+    /// Says what it is doing, if that is news; a failure stays until the next start.
+    fn set_status(&mut self, status: Status) {
+        if self.snapshot.status != status && !matches!(self.snapshot.status, Status::Failed(_)) {
+            self.snapshot.status = status;
+            self.publish();
+        }
     }
 
     fn publish(&self) {
@@ -167,18 +257,82 @@ impl Worker {
     }
 }
 
-/// The simulated timeline of a configuration.
-fn timeline(config: &Config, engine: &str) -> Result<Timeline, ConfigError> {
-    let plan = config.plan()?;
-    let trace = simulate(&plan, config.pricing().as_ref());
-    let report = Report::new(config, &plan, &trace, engine)?;
-    let program = plan.program();
-    let (stages, holders) = (program.stages.clone(), program.holders.clone());
-    Ok(Timeline {
-        trace,
-        report,
-        formula: config.bubble_formula(),
-        stages,
-        holders,
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Waits, at most a minute, until a snapshot is as wanted.
+    fn until(session: &Session, wanted: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        for _ in 0..6000 {
+            let snapshot = session.snapshot();
+            if wanted(&snapshot) {
+                return snapshot;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("never came: {:?}", session.snapshot().status);
+    }
+
+    fn small() -> Config {
+        let mut config = Config::default();
+        config.layout.micro_batches = 2;
+        config.layout.micro_batch_size = 1;
+        config
+    }
+
+    #[test]
+    fn it_trains_as_one_gpu_does_with_equal_replicas() {
+        let session = Session::start(small(), || {}).unwrap();
+        session.send(Command::TrainUntil(3));
+        let snapshot = until(&session, |snapshot| snapshot.steps.len() == 3);
+        for step in &snapshot.steps {
+            assert!((step.loss - step.reference_loss.unwrap()).abs() < 1e-4);
+            assert_eq!(step.replicas.len(), 2);
+            assert_eq!(step.replicas[0], step.replicas[1]);
+        }
+        assert!(snapshot.text_before.is_some());
+    }
+
+    #[test]
+    fn a_refused_configuration_leaves_the_old_one_at_work() {
+        let session = Session::start(small(), || {}).unwrap();
+        let mut wrong = small();
+        wrong.layout.tp = 3;
+        session.send(Command::Configure(Box::new(wrong)));
+        let snapshot = until(&session, |snapshot| snapshot.refusal.is_some());
+        assert!(
+            snapshot
+                .refusal
+                .as_deref()
+                .unwrap()
+                .contains("legal tp: 1, 2, 4, 8")
+        );
+        assert_eq!(*snapshot.config, small());
+    }
+
+    #[test]
+    fn a_new_start_does_not_wait_for_a_long_step() {
+        let mut large = small();
+        large.layout.micro_batches = 512;
+        large.layout.micro_batch_size = 8;
+        let session = Session::start(large, || {}).unwrap();
+        session.send(Command::TrainUntil(1));
+        until(&session, |snapshot| snapshot.status == Status::Training);
+        session.send(Command::Configure(Box::new(small())));
+        session.send(Command::TrainUntil(1));
+        let snapshot = until(&session, |snapshot| snapshot.steps.len() == 1);
+        assert_eq!(*snapshot.config, small());
+        // Dropping it mid-step joins its thread.
+        session.send(Command::TrainUntil(1_000_000));
+    }
+
+    #[test]
+    fn what_cannot_be_trained_is_simulated_and_said() {
+        let mut config = small();
+        config.model = crate::shape::ModelShape::preset("gpt3-175b").unwrap();
+        let session = Session::start(config, || {}).unwrap();
+        let snapshot = until(&session, |snapshot| snapshot.only_simulated.is_some());
+        assert!(snapshot.preview.is_some());
+    }
 }

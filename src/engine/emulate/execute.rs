@@ -134,12 +134,12 @@ impl<'a> Step<'a> {
     /// The micro-batch in flight, new at its first forward, with the input of a pass that begins.
     fn take_flight(&self, key: FlightKey, place: Place) -> Result<Flight> {
         let (rank, stage, micro_batch) = key;
-        let mut flight = match lock(&self.flights).remove(&key) {
-            Some(flight) => flight,
-            None => {
-                let dp = self.program().mesh.coord(rank).dp;
-                Flight::new(&self.tokens[dp][micro_batch as usize], self.loss_scale)?
-            }
+        let known = lock(&self.flights).remove(&key);
+        let mut flight = if let Some(flight) = known {
+            flight
+        } else {
+            let dp = self.program().mesh.coord(rank).dp;
+            Flight::new(&self.tokens[dp][micro_batch as usize], self.loss_scale)?
         };
         if place.first
             && let Some(pass) = self.needs_input(stage, place.pass)

@@ -1,11 +1,14 @@
 //! Pictures: their size, their text, the same bytes every time. With `SHARDSCOPE_PICTURES` set to a folder, some are
 //! left there to be looked at.
 
+use resvg::usvg;
 use serde_json::Value;
 
+use crate::engine::simulate;
 use crate::scene::sample::Sample;
 use crate::scene::tokens::Theme;
 use crate::scene::{Arrows, Card, Look, Overview, Picture, Size, Stamp, Timeline, Viewport};
+use crate::session::Config;
 use crate::trace::Trace;
 use crate::units::{Bytes, Nanos, percent};
 
@@ -83,7 +86,7 @@ fn a_png_has_two_pixels_a_point_and_is_no_blank() {
 #[test]
 fn an_svg_is_well_formed_and_its_text_is_text() {
     let text = String::from_utf8(export(&EIGHT.trace(), Format::Svg)).unwrap();
-    let document = resvg::usvg::roxmltree::Document::parse(&text).unwrap();
+    let document = usvg::roxmltree::Document::parse(&text).unwrap();
     let words: Vec<&str> = document
         .descendants()
         .filter_map(|node| node.text())
@@ -142,15 +145,17 @@ fn widths_are_those_of_the_font() {
                 size: 20.0,
                 weight,
                 colour: Colour::hex(0x00ff_ffff),
-                text: text.to_owned(),
+                words: text.to_owned(),
             })],
         };
         let tree = png::tree(&scene).unwrap();
         let nodes = tree.root().children();
-        let measured = nodes.iter().find_map(|node| match node {
-            resvg::usvg::Node::Text(text) => Some(text.bounding_box().width()),
-            _ => None,
-        });
+        let mut measured = None;
+        for node in nodes {
+            if let usvg::Node::Text(text) = node {
+                measured = Some(text.bounding_box().width());
+            }
+        }
         let (ours, theirs) = (fonts::width(text, 20.0, weight), measured.unwrap());
         assert!(
             (ours - theirs).abs() < 0.03 * theirs,
@@ -192,6 +197,7 @@ fn pictures_to_look_at() {
     }
     .trace();
     save_live(&folder, &trace);
+    save_simulated(&folder);
     save("many", &many, Theme::Dark, (1280.0, 720.0));
 }
 
@@ -211,4 +217,26 @@ fn save_live(folder: &str, trace: &Trace) {
     look.selected = Timeline::new(trace, &overview, view, &look).hit(425.0, 40.0);
     let scene = Timeline::new(trace, &overview, view, &look).scene();
     std::fs::write(format!("{folder}/live.png"), png(&scene, 1.5).unwrap()).unwrap();
+}
+
+/// What the simulator makes of real layouts.
+fn save_simulated(folder: &str) {
+    use crate::schedule::ScheduleKind::{GPipe, OneFOneB};
+    for (name, kind, tp, chunks) in [
+        ("sim-1f1b", OneFOneB, 1, 1),
+        ("sim-gpipe", GPipe, 1, 1),
+        ("sim-tp", OneFOneB, 2, 1),
+    ] {
+        let mut config = Config::default();
+        config.layout.schedule = kind;
+        config.layout.tp = tp;
+        config.layout.dp = 2 / tp;
+        config.layout.chunks = chunks;
+        let trace = simulate(&config.plan().unwrap(), config.pricing().as_ref());
+        let mut picture = picture(&trace, Theme::Dark, Size::new(1600.0, 900.0));
+        config.schedule_title().clone_into(&mut picture.title);
+        picture.stamp.layout = config.layout_line();
+        let scene = picture.scene(&trace);
+        std::fs::write(format!("{folder}/{name}.png"), png(&scene, 1.0).unwrap()).unwrap();
+    }
 }

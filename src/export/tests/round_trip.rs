@@ -40,12 +40,12 @@ fn labels() -> impl Strategy<Value = Vec<Label>> {
         .prop_map(
             |(kind, name, pass, (micro_batch, stage, layer), group, bytes)| Label {
                 kind,
-                name: name.into_iter().collect(),
+                name: name.into_iter().collect::<String>().into(),
                 pass,
                 micro_batch,
                 stage,
                 layer,
-                group: group.map(str::to_owned),
+                group: group.map(Into::into),
                 bytes,
             },
         );

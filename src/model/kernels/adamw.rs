@@ -1,4 +1,4 @@
-//! AdamW (Loshchilov and Hutter 2019), with decoupled decay.
+//! `AdamW` (Loshchilov and Hutter 2019), with decoupled decay.
 
 use super::simd::kernel;
 

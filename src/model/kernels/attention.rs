@@ -12,7 +12,7 @@ pub(crate) struct Heads {
     /// Positions of each.
     pub(crate) seq: usize,
     /// Heads of this rank.
-    pub(crate) heads: usize,
+    pub(crate) count: usize,
     /// Width of one.
     pub(crate) dim: usize,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Heads {
 impl Heads {
     /// Width of the rank's heads together.
     fn width(&self) -> usize {
-        self.heads * self.dim
+        self.count * self.dim
     }
 
     /// Where a head's first element is in rows of `width`: `(sequence, head)` in the order of the
@@ -29,10 +29,10 @@ impl Heads {
         let Self {
             batch,
             seq,
-            heads,
+            count,
             dim,
         } = self;
-        (0..batch).flat_map(move |b| (0..heads).map(move |head| b * seq * width + head * dim))
+        (0..batch).flat_map(move |b| (0..count).map(move |head| b * seq * width + head * dim))
     }
 
     fn scale(&self) -> f32 {
@@ -64,7 +64,7 @@ impl<'a> Head<'a> {
 /// output `[batch * seq, width]`.
 pub(crate) fn forward(qkv: &[f32], heads: &Heads) -> (Vec<f32>, Vec<f32>) {
     let (seq, width) = (heads.seq, heads.width());
-    let mut probabilities = vec![0.0; heads.batch * heads.heads * seq * seq];
+    let mut probabilities = vec![0.0; heads.batch * heads.count * seq * seq];
     let mut output = vec![0.0; heads.batch * seq * width];
     let places = heads.offsets(3 * width).zip(heads.offsets(width));
     for (block, (at, out_at)) in probabilities.chunks_exact_mut(seq * seq).zip(places) {
@@ -158,7 +158,7 @@ mod tests {
     const HEADS: Heads = Heads {
         batch: 2,
         seq: 19,
-        heads: 3,
+        count: 3,
         dim: 4,
     };
 
@@ -171,7 +171,7 @@ mod tests {
         let Heads {
             batch,
             seq,
-            heads,
+            count: heads,
             dim,
         } = HEADS;
         let width = heads * dim;

@@ -125,14 +125,14 @@ unsafe fn run(
             a.columns,
             target,
             1,
-            stride as isize,
+            stride.cast_signed(),
             keep.is_some(),
             a.data.as_ptr(),
-            a.column_stride as isize,
-            a.row_stride as isize,
+            a.column_stride.cast_signed(),
+            a.row_stride.cast_signed(),
             b.data.as_ptr(),
-            b.column_stride as isize,
-            b.row_stride as isize,
+            b.column_stride.cast_signed(),
+            b.row_stride.cast_signed(),
             keep.unwrap_or(0.0),
             scale,
             false,
@@ -176,7 +176,7 @@ mod tests {
     fn windows_touch_nothing_beside_them() {
         let a = numbers(12, 5);
         let left = Matrix::strided(&a[1..], 2, 3, 6);
-        let mut target = vec![9.0; 8];
+        let mut target = [9.0; 8];
         write_product(&mut target[1..], 4, 0.5, left, left.transposed());
         let dot = |i: usize, j: usize| -> f32 {
             (0..3).map(|l| a[1 + 6 * i + l] * a[1 + 6 * j + l]).sum()

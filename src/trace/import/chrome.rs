@@ -58,7 +58,7 @@ struct Args {
 
 /// Reads Chrome JSON that Shardscope wrote; it is equal to the trace that was written.
 pub fn chrome(text: &[u8]) -> Result<Imported, ImportError> {
-    let file: File = serde_json::from_slice(text).map_err(|error| why_not(text, error))?;
+    let file: File = serde_json::from_slice(text).map_err(|error| why_not(text, &error))?;
     let header = file.shardscope;
     if header.format != FORMAT {
         return Err(ImportError::Later {
@@ -83,7 +83,7 @@ pub fn chrome(text: &[u8]) -> Result<Imported, ImportError> {
 }
 
 /// Whether what cannot be read is another program's, or damaged.
-fn why_not(text: &[u8], error: serde_json::Error) -> ImportError {
+fn why_not(text: &[u8], error: &serde_json::Error) -> ImportError {
     #[derive(Deserialize)]
     struct Probe {
         shardscope: Option<IgnoredAny>,

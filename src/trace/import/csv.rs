@@ -96,15 +96,15 @@ fn read_row(record: &[String], labels: &mut Labels) -> Option<Row> {
     };
     let label = Label {
         kind: word(kind)?,
-        name: name.clone(),
+        name: name.clone().into(),
         pass: match pass.chars().next() {
             Some(letter) => Some(Pass::from_letter(letter)?),
             None => None,
         },
-        micro_batch: optional(micro_batch)?,
-        stage: optional(stage)?,
-        layer: optional(layer)?,
-        group: (!group.is_empty()).then(|| group.clone()),
+        micro_batch: optional(micro_batch).ok()?,
+        stage: optional(stage).ok()?,
+        layer: optional(layer).ok()?,
+        group: (!group.is_empty()).then(|| group.clone().into()),
         bytes: bytes.parse().ok()?,
     };
     Some(Row {
@@ -131,11 +131,11 @@ fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_value(Value::String(text.to_owned())).ok()
 }
 
-/// A number or nothing; none if it is neither.
-fn optional(text: &str) -> Option<Option<u32>> {
+/// A number or nothing; an error if it is neither.
+fn optional(text: &str) -> Result<Option<u32>, std::num::ParseIntError> {
     match text {
-        "" => Some(None),
-        number => number.parse().ok().map(Some),
+        "" => Ok(None),
+        number => number.parse().map(Some),
     }
 }
 

@@ -1,0 +1,285 @@
+//! Training for real on emulated GPUs: steps, their figures and timelines.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::config::{Clock, Config, ConfigError, Costs};
+use super::report::{Report, StepReport};
+use super::snapshot::{Replica, StepRecord, Timeline};
+use crate::engine::{EmulateError, Emulator, measured, simulate};
+use crate::model::data::{Batches, PRIMER, byte_tokens, text_of};
+use crate::model::{ModelError, Sampling, Weights, sample};
+use crate::plan::Plan;
+use crate::trace::Trace;
+use crate::units::Nanos;
+
+/// What is trained from and on, where it is not the seed's weights and the shipped text.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// A safetensors file of weights under GPT-2's names.
+    pub weights: Option<Vec<u8>>,
+    /// A safetensors file with `tokens` `[steps, global batch, seq + 1]`.
+    pub tokens: Option<Vec<u8>>,
+    /// A text whose bytes are trained on.
+    pub text: Option<String>,
+}
+
+/// Why training came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The configuration cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Weights or tokens do not go with the model, or a file could not be read or written.
+    #[error(transparent)]
+    Input(#[from] ModelError),
+    /// The tokens are for another batch.
+    #[error(
+        "the tokens are for a global batch of {file}, but dp x micro-batches x micro-batch size = {layout}; choose \
+         degrees whose product is {file}"
+    )]
+    Batch {
+        /// Sequences of a step in the file.
+        file: usize,
+        /// Sequences of a step by the layout.
+        layout: usize,
+    },
+    /// The tokens end.
+    #[error("the tokens are of {0} steps; ask for at most as many with --steps")]
+    Steps(usize),
+    /// A step failed.
+    #[error(transparent)]
+    Step(#[from] EmulateError),
+    /// There was nothing to do.
+    #[error("training takes at least one step")]
+    NoSteps,
+}
+
+impl TrainError {
+    /// Whether what was asked for cannot be, rather than that it failed on the way.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self, Self::Step(_))
+    }
+}
+
+/// The most tokens of a text that a sample shows.
+const SAMPLE_TOKENS: usize = 96;
+
+/// All ranks of a configuration, in training.
+#[derive(Debug)]
+pub struct Trainer {
+    config: Config,
+    plan: Arc<Plan>,
+    emulator: Emulator,
+    batches: Batches,
+    timeline: Arc<Timeline>,
+}
+
+impl Trainer {
+    /// Makes weights, shards and the modelled timeline.
+    pub fn new(config: &Config, inputs: &Inputs) -> Result<Self, TrainError> {
+        let plan = Arc::new(config.training_plan()?);
+        let batches = batches(config, inputs)?;
+        let weights = match &inputs.weights {
+            Some(bytes) => Weights::from_safetensors(bytes, &config.model)?,
+            None => Weights::init(&config.model, config.seed)?,
+        };
+        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let size = config.layout.micro_batch_size;
+        let emulator = Emulator::new(Arc::clone(&plan), &config.model, &weights, size, threads)?;
+        let timeline = Arc::new(Timeline::simulated(config, "emulated")?);
+        Ok(Self {
+            config: config.clone(),
+            plan,
+            emulator,
+            batches,
+            timeline,
+        })
+    }
+
+    /// The modelled timeline, which every step on a modelled clock has.
+    pub fn timeline(&self) -> &Arc<Timeline> {
+        &self.timeline
+    }
+
+    /// One step; its gradients too, whole and before clipping, if they are to be kept.
+    pub fn step(
+        &mut self,
+        keep_gradients: bool,
+        stop: &AtomicBool,
+    ) -> Result<(StepRecord, Option<Weights>), TrainError> {
+        let step = self.emulator.steps();
+        let tokens = self
+            .batches
+            .batch(step as usize, self.config.layout.global_batch())?;
+        let outcome = self.emulator.step(&tokens, keep_gradients, stop)?;
+        let timeline = match self.config.clock {
+            Clock::Modelled => Arc::clone(&self.timeline),
+            Clock::Measured => Arc::new(self.measured(&outcome.took)?),
+        };
+        let replicas = self
+            .emulator
+            .hashes()?
+            .into_iter()
+            .map(|hash| Replica { hash })
+            .collect();
+        let (loss, grad_norm) = (outcome.loss, outcome.grad_norm);
+        let record = StepRecord {
+            loss,
+            reference_loss: None,
+            grad_norm,
+            replicas,
+            timeline,
+        };
+        Ok((record, outcome.gradients))
+    }
+
+    fn measured(&self, took: &[Nanos]) -> Result<Timeline, ConfigError> {
+        let config = Config {
+            costs: Costs::Model,
+            ..self.config.clone()
+        };
+        let trace = measured(&self.plan, config.pricing().as_ref(), took);
+        Timeline::new(&config, &self.plan, trace, "emulated")
+    }
+
+    /// The whole weights as they are now.
+    pub fn weights(&self) -> Result<Weights, TrainError> {
+        Ok(self.emulator.weights()?)
+    }
+
+    /// A short text that the model writes now, the same for the same weights.
+    pub fn sample(&self) -> Result<String, TrainError> {
+        let prompt = byte_tokens("The ", self.config.model.vocab);
+        let how = Sampling {
+            tokens: SAMPLE_TOKENS,
+            temperature: 0.7,
+            seed: self.config.seed,
+        };
+        let tokens = sample(&self.config.model, &self.weights()?, &prompt, how)?;
+        // What no font shows (a model that has learnt nothing writes any byte) is shown as a dot.
+        let text = text_of(&tokens);
+        Ok(text
+            .chars()
+            .map(|c| {
+                if c.is_ascii_graphic() || c == ' ' {
+                    c
+                } else {
+                    '·'
+                }
+            })
+            .collect())
+    }
+}
+
+fn batches(config: &Config, inputs: &Inputs) -> Result<Batches, TrainError> {
+    let seq = config.model.seq;
+    let Some(file) = &inputs.tokens else {
+        let text = inputs.text.as_deref().unwrap_or(PRIMER);
+        return Ok(Batches::new(
+            byte_tokens(text, config.model.vocab),
+            seq,
+            config.seed,
+        )?);
+    };
+    let batches = Batches::from_safetensors(file, seq)?;
+    let layout = config.layout.global_batch();
+    match batches.global_batch() {
+        Some(file) if file != layout => Err(TrainError::Batch { file, layout }),
+        _ => Ok(batches),
+    }
+}
+
+impl Timeline {
+    /// What a cost model makes of a configuration.
+    pub fn simulated(config: &Config, engine: &str) -> Result<Self, ConfigError> {
+        let plan = config.plan()?;
+        let trace = simulate(&plan, config.pricing().as_ref());
+        Self::new(config, &plan, trace, engine)
+    }
+
+    fn new(config: &Config, plan: &Plan, trace: Trace, engine: &str) -> Result<Self, ConfigError> {
+        let report = Report::new(config, plan, &trace, engine)?;
+        let program = plan.program();
+        let (stages, holders) = (program.stages.clone(), program.holders.clone());
+        Ok(Self {
+            trace,
+            report,
+            formula: config.bubble_formula(),
+            stages,
+            holders,
+        })
+    }
+}
+
+/// What a training run came to.
+#[derive(Debug)]
+pub struct Trained {
+    /// The timeline of the step with the lower median time, and its figures with all steps'.
+    pub timeline: Arc<Timeline>,
+    /// The figures, with all steps.
+    pub report: Report,
+    /// The first step's whole gradients, before clipping.
+    pub gradients: Weights,
+    /// The whole weights after the last step.
+    pub weights: Weights,
+}
+
+/// Trains so many steps; `progress` is told of each.
+pub fn train(
+    config: &Config,
+    inputs: &Inputs,
+    steps: u64,
+    progress: &mut dyn FnMut(u64, &StepReport),
+) -> Result<Trained, TrainError> {
+    let mut trainer = Trainer::new(config, inputs)?;
+    if let Some(most) = trainer.batches.steps()
+        && steps > most as u64
+    {
+        return Err(TrainError::Steps(most));
+    }
+    let stop = AtomicBool::new(false);
+    let (mut records, mut first) = (Vec::new(), None);
+    for step in 0..steps {
+        let (record, gradients) = trainer.step(step == 0, &stop)?;
+        first = first.or(gradients);
+        progress(step, &record.report());
+        records.push(record);
+    }
+    let reports = records.iter().map(StepRecord::report).collect();
+    records.sort_by_key(|record| record.timeline.trace.makespan);
+    let median = records
+        .get(records.len().saturating_sub(1) / 2)
+        .ok_or(TrainError::NoSteps)?;
+    let timeline = Arc::clone(&median.timeline);
+    let report = Report {
+        steps: reports,
+        ..timeline.report.clone()
+    };
+    let gradients = first.ok_or(TrainError::NoSteps)?;
+    Ok(Trained {
+        timeline,
+        report,
+        gradients,
+        weights: trainer.weights()?,
+    })
+}
+
+impl StepRecord {
+    /// Its figures.
+    pub fn report(&self) -> StepReport {
+        let time_s = self.timeline.trace.makespan.secs();
+        StepReport {
+            loss: self.loss,
+            grad_norm: self.grad_norm,
+            time_s,
+        }
+    }
+}
+
+/// Writes weights or gradients as safetensors under GPT-2's names.
+pub fn save_weights(weights: &Weights, path: &Path) -> Result<(), TrainError> {
+    Ok(weights.save(path)?)
+}
