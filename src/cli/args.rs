@@ -51,7 +51,7 @@ pub(super) struct RunArgs {
 
     /// Steps to train; 10 if not given
     #[arg(long, value_name = "N")]
-    pub(super) steps: Option<usize>,
+    pub(super) steps: Option<u64>,
 
     /// Where the ranks run; `emulated` needs no GPU. `cpu` and `cuda` are not in this version
     #[arg(long, value_enum, default_value_t = DeviceArg::Emulated, hide_possible_values = true, value_name = "emulated|cpu|cuda")]
@@ -168,7 +168,7 @@ pub(super) struct Settings {
 
     /// As `--steps` of `run`; only from a file here, as the next two.
     #[arg(skip)]
-    pub(super) steps: Option<usize>,
+    pub(super) steps: Option<u64>,
 
     /// As `--clock` of `run`.
     #[arg(skip)]

@@ -12,8 +12,8 @@ use crate::schedule::{Schedule, ScheduleKind};
 use crate::session::{Clock, Config, Costs};
 use crate::shape::ModelShape;
 
-/// The most bytes of a model, hardware, schedule or configuration file.
-const MOST_BYTES: u64 = 64 << 20;
+/// The most bytes that are read of a file, weights included: more than can be trained here.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// These settings, and those of the file that they name.
 pub(super) fn with_file(settings: Settings) -> CliResult<Settings> {
@@ -173,15 +173,20 @@ fn file_with_ending(value: &str, ending: &str) -> Option<PathBuf> {
 }
 
 /// A text file.
-fn read(path: &Path) -> CliResult<String> {
-    let unreadable = |why: std::io::Error| CliError::unreadable(path, why);
-    let mut text = String::new();
+pub(super) fn read(path: &Path) -> CliResult<String> {
+    String::from_utf8(read_bytes(path)?)
+        .map_err(|error| CliError::unreadable(path, format!("it is not UTF-8 text ({error})")))
+}
+
+/// A file.
+pub(super) fn read_bytes(path: &Path) -> CliResult<Vec<u8>> {
+    let mut bytes = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
-        .map_err(unreadable)?;
-    if text.len() as u64 > MOST_BYTES {
+        .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| CliError::unreadable(path, error))?;
+    if bytes.len() as u64 > MOST_BYTES {
         let why = format!("it is larger than {} MiB", MOST_BYTES >> 20);
         return Err(CliError::unreadable(path, why));
     }
-    Ok(text)
+    Ok(bytes)
 }

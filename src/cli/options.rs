@@ -13,7 +13,7 @@ use crate::export::Format;
 use crate::session::{Config, Costs};
 
 /// The most steps that a run trains.
-const MOST_STEPS: usize = 1_000_000;
+const MOST_STEPS: u64 = 1_000_000;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) enum Answer {
 #[derive(Debug)]
 pub(super) struct RunOptions {
     pub(super) config: Config,
-    pub(super) steps: usize,
+    pub(super) steps: u64,
     pub(super) inputs: RunInputs,
     pub(super) save_weights: Option<PathBuf>,
     pub(super) save_gradients: Option<PathBuf>,

@@ -63,11 +63,11 @@ pub(super) fn write_files(export: &Export<'_>, output: &Output) -> CliResult {
 }
 
 /// Progress of `steps` steps, on a terminal only.
-pub(super) fn progress(steps: usize) -> ProgressBar {
+pub(super) fn progress(steps: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("step {pos}/{len}  {bar:40}  loss {msg}  {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(steps as u64).with_style(style)
+    ProgressBar::new(steps).with_style(style)
 }

@@ -4,9 +4,8 @@ use super::args::ScheduleFormat;
 use super::error::CliResult;
 use super::options::ScheduleOptions;
 use super::output::print;
-use super::simulate;
 use crate::export::{Fonts, picture, svg};
-use crate::session::{Config, Report};
+use crate::session::{Config, Report, Timeline};
 use crate::trace::{Kind, Span, Stream, Trace};
 use crate::units::{Nanos, percent};
 
@@ -17,11 +16,11 @@ pub(super) fn run(options: &ScheduleOptions) -> CliResult {
     match options.format {
         ScheduleFormat::Csv => print(&schedule.to_csv()),
         ScheduleFormat::Text => {
-            let (trace, report) = simulate::step(config)?;
+            let Timeline { trace, report, .. } = Timeline::simulated(config, "simulated")?;
             print(&grid(config, &trace, &report))
         }
         ScheduleFormat::Svg => {
-            let (trace, report) = simulate::step(config)?;
+            let Timeline { trace, report, .. } = Timeline::simulated(config, "simulated")?;
             print(&svg(&picture(&report).scene(&trace), Fonts::Embedded))
         }
     }
