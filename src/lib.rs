@@ -3,6 +3,8 @@
 //! A schedule, a mesh and a model's shape become a plan; an engine runs the plan and emits a trace;
 //! the window, the pictures and the figures read the trace. `ARCHITECTURE.md` has the layers.
 
+#[cfg(feature = "desktop")]
+pub mod cli;
 pub mod engine;
 #[cfg(feature = "desktop")]
 pub mod export;
@@ -15,6 +17,4 @@ pub mod schedule;
 pub mod session;
 pub mod shape;
 pub mod trace;
-#[cfg(feature = "desktop")]
-pub mod ui;
 pub mod units;

@@ -1,17 +1,20 @@
 //! The program: the window, or the command line.
 
-use std::process::ExitCode;
+#[cfg(feature = "desktop")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> ExitCode {
-    match shardscope::ui::run(shardscope::ui::Options::default()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // The program's last word goes where errors go.
-            #[expect(clippy::print_stderr, reason = "there is no window to say it in")]
-            {
-                eprintln!("shardscope: {error}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+#[cfg(feature = "desktop")]
+fn main() -> std::process::ExitCode {
+    shardscope::cli::main(open_window)
 }
+
+/// Opens the window.
+#[cfg(feature = "desktop")]
+fn open_window() -> Result<(), String> {
+    shardscope::ui::run(shardscope::ui::Options::default()).map_err(|error| error.to_string())
+}
+
+/// Without the desktop's features this package is a library.
+#[cfg(not(feature = "desktop"))]
+fn main() {}

@@ -10,6 +10,7 @@ mod error;
 mod files;
 mod pdf;
 mod png;
+mod report;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ pub use error::{ExportError, FORMATS};
 pub use files::{read, write};
 pub use pdf::pdf;
 pub use png::png;
+pub use report::picture;
 pub use svg::{Fonts, svg};
 
 use std::path::Path;

@@ -163,9 +163,7 @@ impl Report {
             bubble_of_total: bubbles.of_total,
             bubble_of_ideal: bubbles.of_ideal,
             bubble_stage_span: bubbles.stage_span,
-            ranks: (0..trace.ranks.len())
-                .map(|index| rank_report(trace, index))
-                .collect(),
+            ranks: RankReport::all(trace),
             traffic: traffic(plan, trace),
         })
     }
@@ -187,6 +185,15 @@ fn one_gpu_time(config: &Config, trace: &Trace) -> Result<Nanos, ConfigError> {
                 .filter(|(_, info)| info.tp == 0);
             Ok(of_slice_0.map(|(index, _)| trace.pass_time(index)).sum())
         }
+    }
+}
+
+impl RankReport {
+    /// Of every rank of `trace`, in order.
+    pub fn all(trace: &Trace) -> Vec<Self> {
+        (0..trace.ranks.len())
+            .map(|index| rank_report(trace, index))
+            .collect()
     }
 }
 

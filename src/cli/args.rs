@@ -1,0 +1,329 @@
+//! The command line as it is typed: raw options, one struct a command. What they mean is in `options`.
+
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+use crate::hardware::PROFILES;
+use crate::schedule::ScheduleKind;
+use crate::shape::PRESETS;
+
+/// See how large language models are trained on many GPUs.
+///
+/// Pick data-, tensor- and pipeline-parallel degrees; a small transformer really trains that way, and every GPU's
+/// timeline is drawn. Without a command, the window opens.
+#[derive(Debug, Parser)]
+#[command(
+    name = "shardscope",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+#[command(after_help = "Exit status: 0 done, 1 failed while running, 2 refused input.")]
+pub(super) struct Cli {
+    /// What to do; the window without it.
+    #[command(subcommand)]
+    pub(super) verb: Option<Verb>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Train a small transformer on emulated GPUs: the real maths of every rank, on virtual clocks
+    Run(RunArgs),
+    /// Reckon a training step from a cost model: no maths, from one GPU to tens of thousands
+    Simulate(SimulateArgs),
+    /// Print a pipeline schedule: PyTorch's CSV, a grid, or a picture
+    Schedule(ScheduleArgs),
+    /// Read files that `run` or `simulate` wrote: print their figures, or write them in another format
+    View(ViewArgs),
+    /// Say what can train on this machine
+    Devices(DevicesArgs),
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) settings: Settings,
+
+    /// Steps to train; 10 if not given
+    #[arg(long, value_name = "N")]
+    pub(super) steps: Option<u64>,
+
+    /// Where the ranks run; `emulated` needs no GPU. `cpu` and `cuda` are not in this version
+    #[arg(long, value_enum, default_value_t = DeviceArg::Emulated, hide_possible_values = true, value_name = "emulated|cpu|cuda")]
+    pub(super) device: DeviceArg,
+
+    /// Where an operation's duration comes from: the cost model (exactly reproducible; the default), or its own time
+    /// on this machine
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "modelled|measured"
+    )]
+    pub(super) clock: Option<ClockArg>,
+
+    /// Start from these weights (safetensors, GPT-2 names) instead of random ones
+    #[arg(long, value_name = "FILE")]
+    pub(super) weights: Option<PathBuf>,
+
+    /// Train on these tokens: safetensors with `tokens` of shape [step, batch, seq + 1]
+    #[arg(long, value_name = "FILE", conflicts_with = "text")]
+    pub(super) tokens: Option<PathBuf>,
+
+    /// Train on this file's bytes, instead of the text that comes with the program
+    #[arg(long, value_name = "FILE")]
+    pub(super) text: Option<PathBuf>,
+
+    /// Write the weights after the last step (safetensors, GPT-2 names)
+    #[arg(long, value_name = "FILE")]
+    pub(super) save_weights: Option<PathBuf>,
+
+    /// Write the gradients of the first step, before clipping (safetensors, GPT-2 names)
+    #[arg(long, value_name = "FILE")]
+    pub(super) save_gradients: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+/// `simulate`.
+#[derive(Debug, Args)]
+pub(super) struct SimulateArgs {
+    #[command(flatten)]
+    pub(super) settings: Settings,
+
+    /// What operations cost. `model`: what the hardware makes of the model (the default). `f=MS,i=MS,w=MS,comm=MS`:
+    /// passes of a stage in milliseconds (forward, input-gradient, weight-gradient; `b=` is taken for `i=`) and the
+    /// delay of a send; the model is not consulted. `unit`: f=1,i=1,w=1,comm=0
+    #[arg(long, value_parser = NonEmptyStringValueParser::new(), value_name = "model|unit|f=MS,i=MS,w=MS,comm=MS")]
+    pub(super) costs: Option<String>,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+/// What `run` and `simulate` are of: the keys of a configuration file are these, and the flags win.
+#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[command(next_help_heading = "Layout, model and hardware")]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Settings {
+    /// Data-parallel degree: replicas of the model; 1 if not given
+    #[arg(long, value_name = "N")]
+    pub(super) dp: Option<usize>,
+
+    /// Tensor-parallel degree: ranks that share each layer; 1 if not given
+    #[arg(long, value_name = "N")]
+    pub(super) tp: Option<usize>,
+
+    /// Pipeline-parallel degree: ranks that each hold some of the layers; 1 if not given
+    #[arg(long, value_name = "N")]
+    pub(super) pp: Option<usize>,
+
+    /// Micro-batches of each replica and step; 1 if not given
+    #[arg(long, value_name = "M")]
+    pub(super) micro_batches: Option<usize>,
+
+    /// Sequences of a micro-batch; 1 if not given
+    #[arg(long, value_name = "B")]
+    pub(super) micro_batch_size: Option<usize>,
+
+    /// Sequences of a step, of all replicas together; gives the micro-batches, in place of --micro-batches
+    #[arg(long, value_name = "N", conflicts_with = "micro_batches")]
+    pub(super) global_batch: Option<usize>,
+
+    #[arg(long, value_name = "NAME|FILE.csv", help = schedule_help())]
+    pub(super) schedule: Option<String>,
+
+    /// Model chunks of each pipeline rank; 1 if not given
+    #[arg(long, value_name = "V")]
+    pub(super) chunks: Option<usize>,
+
+    #[arg(long, value_name = "PRESET|FILE.toml", help = model_help())]
+    pub(super) model: Option<String>,
+
+    #[arg(long, value_name = "NAME|FILE.toml", help = hardware_help())]
+    pub(super) hardware: Option<String>,
+
+    /// The format that costs and memory are reckoned in; the hardware's usual one if not given
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "bf16|f32")]
+    pub(super) precision: Option<PrecisionArg>,
+
+    /// Whether gradients are reduced over the replicas while the backward pass goes on; on if not given
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "on|off")]
+    pub(super) overlap: Option<OnOff>,
+
+    /// Of weights and batches; 1 if not given
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+
+    /// Read these options from a file, as `pp = 4`; flags win over it
+    #[arg(long, value_name = "FILE.toml")]
+    #[serde(skip)]
+    pub(super) config: Option<PathBuf>,
+
+    /// As `--steps` of `run`; only from a file here, as the next two.
+    #[arg(skip)]
+    pub(super) steps: Option<u64>,
+
+    /// As `--clock` of `run`.
+    #[arg(skip)]
+    pub(super) clock: Option<ClockArg>,
+
+    /// As `--costs` of `simulate`.
+    #[arg(skip)]
+    pub(super) costs: Option<String>,
+}
+
+/// Where results go.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct OutputArgs {
+    /// Write the timeline: .png, .svg or .pdf for a picture, .json or .json.gz for Chrome and ui.perfetto.dev, .csv
+    /// for a table of spans; may be given more than once
+    #[arg(long, value_name = "FILE", action = ArgAction::Append)]
+    pub(super) out: Vec<PathBuf>,
+
+    /// Print all figures as one JSON object on standard output; everything else goes to standard error
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// `schedule`.
+#[derive(Debug, Args)]
+pub(super) struct ScheduleArgs {
+    #[arg(long, value_name = "NAME|FILE.csv", default_value = "1f1b", help = schedule_help())]
+    pub(super) schedule: String,
+
+    /// Pipeline-parallel degree; 1 if not given, or the file's
+    #[arg(long, value_name = "P")]
+    pub(super) pp: Option<usize>,
+
+    /// Micro-batches; 1 if not given, or the file's
+    #[arg(long, value_name = "M")]
+    pub(super) micro_batches: Option<usize>,
+
+    /// Model chunks of each pipeline rank; 1 if not given, or the file's
+    #[arg(long, value_name = "V")]
+    pub(super) chunks: Option<usize>,
+
+    /// `csv`: as PyTorch reads and writes it, a row a rank. `text`: a grid, each pass as long as it takes when
+    /// F = I = W = 1. `svg`: a picture of the same
+    #[arg(long, value_enum, default_value_t = ScheduleFormat::Csv, hide_possible_values = true, value_name = "csv|text|svg")]
+    pub(super) format: ScheduleFormat,
+}
+
+/// `view`.
+#[derive(Debug, Args)]
+pub(super) struct ViewArgs {
+    /// Files that Shardscope wrote: .json, .json.gz or .csv
+    #[arg(required = true, value_name = "TRACE")]
+    pub(super) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+/// `devices`.
+#[derive(Debug, Args)]
+pub(super) struct DevicesArgs {
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// `--device`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DeviceArg {
+    Emulated,
+    Cpu,
+    Cuda,
+}
+
+/// `--clock`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ClockArg {
+    Modelled,
+    Measured,
+}
+
+/// `--precision`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum PrecisionArg {
+    Bf16,
+    F32,
+}
+
+/// `--overlap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OnOff {
+    On,
+    Off,
+}
+
+/// `--format` of `schedule`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ScheduleFormat {
+    Csv,
+    Text,
+    Svg,
+}
+
+impl Settings {
+    /// These, and `file`'s where these say nothing. A batch size given here puts aside the file's other way to
+    /// give it.
+    pub(super) fn over(self, file: Self) -> Self {
+        let batch_given = self.global_batch.is_some() || self.micro_batches.is_some();
+        let (global_batch, micro_batches) = if batch_given {
+            (self.global_batch, self.micro_batches)
+        } else {
+            (file.global_batch, file.micro_batches)
+        };
+        Self {
+            dp: self.dp.or(file.dp),
+            tp: self.tp.or(file.tp),
+            pp: self.pp.or(file.pp),
+            micro_batches,
+            micro_batch_size: self.micro_batch_size.or(file.micro_batch_size),
+            global_batch,
+            schedule: self.schedule.or(file.schedule),
+            chunks: self.chunks.or(file.chunks),
+            model: self.model.or(file.model),
+            hardware: self.hardware.or(file.hardware),
+            precision: self.precision.or(file.precision),
+            overlap: self.overlap.or(file.overlap),
+            seed: self.seed.or(file.seed),
+            config: self.config,
+            steps: self.steps.or(file.steps),
+            clock: self.clock.or(file.clock),
+            costs: self.costs.or(file.costs),
+        }
+    }
+}
+
+fn schedule_help() -> String {
+    let names = ScheduleKind::ALL.map(ScheduleKind::name).join(", ");
+    format!("Order of work: {names}, or a CSV file as PyTorch's; 1f1b if not given")
+}
+
+fn model_help() -> String {
+    let names = joined(PRESETS);
+    format!("Model: {names}, or a TOML file, with its [optimizer]; nano if not given")
+}
+
+fn hardware_help() -> String {
+    let names = joined(PROFILES);
+    format!("GPUs and links: {names}, or a TOML file; classroom if not given")
+}
+
+fn joined(catalogue: &[(&str, &str)]) -> String {
+    let names: Vec<_> = catalogue.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
+}

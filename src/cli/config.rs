@@ -1,0 +1,192 @@
+//! Settings as typed, made into a checked [`Config`].
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::args::{ClockArg, OnOff, PrecisionArg, Settings};
+use super::error::{CliError, CliResult};
+use crate::hardware::{Hardware, Precision};
+use crate::plan::Layout;
+use crate::schedule::{Schedule, ScheduleKind};
+use crate::session::{Clock, Config, Costs};
+use crate::shape::ModelShape;
+
+/// The most bytes that are read of a file, weights included: more than can be trained here.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// These settings, and those of the file that they name.
+pub(super) fn with_file(settings: Settings) -> CliResult<Settings> {
+    let Some(path) = settings.config.clone() else {
+        return Ok(settings);
+    };
+    let mut file: Settings = toml::from_str(&read(&path)?).map_err(|error| {
+        CliError::refused(format!("not a configuration: {error}")).in_file(&path)
+    })?;
+    // Paths in a file are seen from where the file is.
+    let folder = path.parent().unwrap_or(Path::new(""));
+    for value in [&mut file.schedule, &mut file.model, &mut file.hardware]
+        .into_iter()
+        .flatten()
+    {
+        if let Some(inner) = file_named(value) {
+            *value = folder.join(inner).display().to_string();
+        }
+    }
+    Ok(settings.over(file))
+}
+
+/// What is run, checked as far as it goes without making a plan.
+pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
+    let model = model(settings.model.as_deref().unwrap_or("nano"))?;
+    let hardware = hardware(settings.hardware.as_deref().unwrap_or("classroom"))?;
+    let order = order(
+        settings.schedule.as_deref().unwrap_or("1f1b"),
+        Cut {
+            pp: settings.pp,
+            micro_batches: micro_batches(settings)?,
+            chunks: settings.chunks,
+        },
+    )?;
+    let layout = Layout {
+        dp: settings.dp.unwrap_or(1),
+        tp: settings.tp.unwrap_or(1),
+        pp: order.pp,
+        micro_batches: order.micro_batches,
+        micro_batch_size: settings.micro_batch_size.unwrap_or(1),
+        schedule: order.kind,
+        chunks: order.chunks,
+    };
+    let precision = settings
+        .precision
+        .map_or(hardware.precision, |precision| match precision {
+            PrecisionArg::Bf16 => Precision::Bf16,
+            PrecisionArg::F32 => Precision::F32,
+        });
+    Ok(Config {
+        layout,
+        model,
+        hardware,
+        precision,
+        overlap: settings.overlap != Some(OnOff::Off),
+        costs,
+        clock: match settings.clock {
+            Some(ClockArg::Measured) => Clock::Measured,
+            Some(ClockArg::Modelled) | None => Clock::Modelled,
+        },
+        seed: settings.seed.unwrap_or(1),
+        custom: order.custom,
+    })
+}
+
+/// Micro-batches as given, or of the global batch.
+fn micro_batches(settings: &Settings) -> CliResult<Option<usize>> {
+    let Some(batch) = settings.global_batch else {
+        return Ok(settings.micro_batches);
+    };
+    if settings.micro_batches.is_some() {
+        return Err(CliError::refused(
+            "global-batch and micro-batches are both given, but each follows from the other; leave one out",
+        ));
+    }
+    let (dp, size) = (
+        settings.dp.unwrap_or(1),
+        settings.micro_batch_size.unwrap_or(1),
+    );
+    Layout::micro_batches_of(batch, dp, size)
+        .map(Some)
+        .map_err(CliError::refused)
+}
+
+/// How a schedule is cut, as far as it is given.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    pp: Option<usize>,
+    micro_batches: Option<usize>,
+    chunks: Option<usize>,
+}
+
+/// A schedule that is known by name, or read from a file, with its degrees.
+#[derive(Clone, Debug)]
+struct Order {
+    kind: ScheduleKind,
+    custom: Option<Schedule>,
+    pp: usize,
+    micro_batches: usize,
+    chunks: usize,
+}
+
+/// The schedule that `value` names; a file says its degrees itself, and refuses others.
+fn order(value: &str, cut: Cut) -> CliResult<Order> {
+    let Some(path) = file_with_ending(value, ".csv") else {
+        return Ok(Order {
+            kind: ScheduleKind::from_name(value).map_err(CliError::refused)?,
+            custom: None,
+            pp: cut.pp.unwrap_or(1),
+            micro_batches: cut.micro_batches.unwrap_or(1),
+            chunks: cut.chunks.unwrap_or(1),
+        });
+    };
+    let schedule = Schedule::from_csv(&read(&path)?)
+        .map_err(|error| CliError::refused(error).in_file(&path))?;
+    let agree = |what: &str, given: Option<usize>, holds: usize| match given {
+        Some(given) if given != holds => Err(CliError::refused(format!(
+            "the schedule has {what} {holds}, not {given}; leave {what} out, or give {holds}"
+        ))
+        .in_file(&path)),
+        Some(_) | None => Ok(holds),
+    };
+    Ok(Order {
+        kind: ScheduleKind::OneFOneB,
+        pp: agree("pp", cut.pp, schedule.pp())?,
+        micro_batches: agree("micro-batches", cut.micro_batches, schedule.micro_batches())?,
+        chunks: agree("chunks", cut.chunks, schedule.chunks())?,
+        custom: Some(schedule),
+    })
+}
+
+fn model(value: &str) -> CliResult<ModelShape> {
+    match file_with_ending(value, ".toml") {
+        None => ModelShape::preset(value).map_err(CliError::refused),
+        Some(path) => ModelShape::from_toml(&read(&path)?)
+            .map_err(|error| CliError::refused(error).in_file(&path)),
+    }
+}
+
+fn hardware(value: &str) -> CliResult<Hardware> {
+    match file_with_ending(value, ".toml") {
+        None => Hardware::profile(value).map_err(CliError::refused),
+        Some(path) => Hardware::from_toml(&read(&path)?)
+            .map_err(|error| CliError::refused(error).in_file(&path)),
+    }
+}
+
+fn file_named(value: &str) -> Option<PathBuf> {
+    file_with_ending(value, ".toml").or_else(|| file_with_ending(value, ".csv"))
+}
+
+fn file_with_ending(value: &str, ending: &str) -> Option<PathBuf> {
+    value
+        .to_lowercase()
+        .ends_with(ending)
+        .then(|| PathBuf::from(value))
+}
+
+/// A text file.
+pub(super) fn read(path: &Path) -> CliResult<String> {
+    String::from_utf8(read_bytes(path)?)
+        .map_err(|error| CliError::unreadable(path, format!("it is not UTF-8 text ({error})")))
+}
+
+/// A file.
+pub(super) fn read_bytes(path: &Path) -> CliResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| CliError::unreadable(path, error))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let why = format!("it is larger than {} MiB", MOST_BYTES >> 20);
+        return Err(CliError::unreadable(path, why));
+    }
+    Ok(bytes)
+}

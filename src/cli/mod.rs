@@ -1,0 +1,49 @@
+//! The command line: raw options ([`args`]), validated options ([`options`]), one match over what is to be done.
+//!
+//! A thin edge: nothing is computed here. Results for scripts go to standard output, all else to standard error.
+
+mod args;
+mod config;
+mod costs;
+mod devices;
+mod error;
+mod figures;
+mod options;
+mod output;
+mod reference;
+mod run;
+mod schedule;
+mod simulate;
+mod table;
+mod view;
+
+pub use reference::reference;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use self::args::Cli;
+use self::error::{CliError, CliResult};
+use self::options::Mode;
+
+/// Does what the command line asks; `open_window` is called when it asks for nothing.
+pub fn main(open_window: impl FnOnce() -> Result<(), String>) -> ExitCode {
+    // Clap prints help, versions and its own refusals, and exits with 0 or 2.
+    let done = Mode::new(Cli::parse()).and_then(|mode| dispatch(mode, open_window));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
+
+fn dispatch(mode: Mode, open_window: impl FnOnce() -> Result<(), String>) -> CliResult {
+    match mode {
+        Mode::Window => open_window().map_err(CliError::failed),
+        Mode::Run(options) => run::run(&options),
+        Mode::Simulate(options) => simulate::run(&options),
+        Mode::Schedule(options) => schedule::run(&options),
+        Mode::View(options) => view::run(&options),
+        Mode::Devices(answer) => devices::run(answer),
+    }
+}

@@ -1,0 +1,232 @@
+//! Validated options: what is to be done, with nothing left to be parsed or refused but what only running tells.
+
+use std::path::PathBuf;
+
+use super::args::{
+    Cli, DeviceArg, OutputArgs, RunArgs, ScheduleArgs, ScheduleFormat, Settings, SimulateArgs,
+    Verb, ViewArgs,
+};
+use super::config;
+use super::costs;
+use super::error::{CliError, CliResult};
+use crate::export::Format;
+use crate::session::{Config, Costs};
+
+/// The most steps that a run trains.
+const MOST_STEPS: u64 = 1_000_000;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Mode {
+    Window,
+    Run(Box<RunOptions>),
+    Simulate(Box<SimulateOptions>),
+    Schedule(ScheduleOptions),
+    View(ViewOptions),
+    Devices(Answer),
+}
+
+/// How the result is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// For people, on standard error.
+    Text,
+    /// One object on standard output.
+    Json,
+}
+
+/// `run`.
+#[derive(Debug)]
+pub(super) struct RunOptions {
+    pub(super) config: Config,
+    pub(super) steps: u64,
+    pub(super) inputs: RunInputs,
+    pub(super) save_weights: Option<PathBuf>,
+    pub(super) save_gradients: Option<PathBuf>,
+    pub(super) output: Output,
+}
+
+/// What a run starts from and trains on, where it is not what ships.
+#[derive(Debug, Default)]
+pub(super) struct RunInputs {
+    pub(super) weights: Option<PathBuf>,
+    pub(super) tokens: Option<PathBuf>,
+    pub(super) text: Option<PathBuf>,
+}
+
+/// `simulate`.
+#[derive(Debug)]
+pub(super) struct SimulateOptions {
+    pub(super) config: Config,
+    pub(super) output: Output,
+}
+
+/// `schedule`.
+#[derive(Debug)]
+pub(super) struct ScheduleOptions {
+    /// On unit time.
+    pub(super) config: Config,
+    pub(super) format: ScheduleFormat,
+}
+
+/// `view`.
+#[derive(Debug)]
+pub(super) struct ViewOptions {
+    pub(super) files: Vec<PathBuf>,
+    pub(super) output: Output,
+}
+
+/// Where results go.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) files: Vec<PathBuf>,
+    pub(super) answer: Answer,
+}
+
+impl Mode {
+    /// What `cli` asks for.
+    pub(super) fn new(cli: Cli) -> CliResult<Self> {
+        match cli.verb {
+            None => Ok(Self::Window),
+            Some(Verb::Run(args)) => RunOptions::new(args).map(|run| Self::Run(Box::new(run))),
+            Some(Verb::Simulate(args)) => {
+                SimulateOptions::new(args).map(|simulate| Self::Simulate(Box::new(simulate)))
+            }
+            Some(Verb::Schedule(args)) => ScheduleOptions::new(args).map(Self::Schedule),
+            Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),
+            Some(Verb::Devices(args)) => Ok(Self::Devices(Answer::new(args.json))),
+        }
+    }
+}
+
+impl Answer {
+    fn new(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+}
+
+impl RunOptions {
+    fn new(args: RunArgs) -> CliResult<Self> {
+        check_device(args.device)?;
+        let mut settings = config::with_file(args.settings)?;
+        settings.clock = args.clock.or(settings.clock);
+        let steps = args.steps.or(settings.steps).unwrap_or(10);
+        if !(1..=MOST_STEPS).contains(&steps) {
+            return Err(CliError::refused(format!(
+                "steps is {steps}, but must be from 1 to {MOST_STEPS}"
+            )));
+        }
+        for path in [&args.save_weights, &args.save_gradients]
+            .into_iter()
+            .flatten()
+        {
+            check_folder(path)?;
+        }
+        Ok(Self {
+            config: config::config(&settings, Costs::Model)?,
+            steps,
+            inputs: RunInputs {
+                weights: args.weights,
+                tokens: args.tokens,
+                text: args.text,
+            },
+            save_weights: args.save_weights,
+            save_gradients: args.save_gradients,
+            output: Output::new(args.output)?,
+        })
+    }
+}
+
+fn check_device(device: DeviceArg) -> CliResult {
+    let what = match device {
+        DeviceArg::Emulated => return Ok(()),
+        DeviceArg::Cpu => "cpu ranks on wall clocks are",
+        DeviceArg::Cuda => "cuda (GPU) ranks are",
+    };
+    let message = format!(
+        "{what} not in this version; --device emulated does the same training on this machine's cores, without a GPU"
+    );
+    Err(CliError::refused(message))
+}
+
+impl SimulateOptions {
+    fn new(args: SimulateArgs) -> CliResult<Self> {
+        let settings = config::with_file(args.settings)?;
+        let costs = match args.costs.as_deref().or(settings.costs.as_deref()) {
+            Some(text) => costs::parse(text)?,
+            None => Costs::Model,
+        };
+        Ok(Self {
+            config: config::config(&settings, costs)?,
+            output: Output::new(args.output)?,
+        })
+    }
+}
+
+impl ScheduleOptions {
+    fn new(args: ScheduleArgs) -> CliResult<Self> {
+        let settings = Settings {
+            schedule: Some(args.schedule),
+            pp: args.pp,
+            micro_batches: args.micro_batches,
+            chunks: args.chunks,
+            ..Settings::default()
+        };
+        Ok(Self {
+            config: config::config(&settings, Costs::unit())?,
+            format: args.format,
+        })
+    }
+}
+
+impl ViewOptions {
+    fn new(args: ViewArgs) -> CliResult<Self> {
+        let output = Output::new(args.output)?;
+        if args.files.len() > 1 && !output.files.is_empty() {
+            return Err(CliError::refused(format!(
+                "--out writes one timeline, but {} files are given",
+                args.files.len()
+            ))
+            .hint("call `shardscope view` once for each file"));
+        }
+        if args.files.len() > 1 && output.answer == Answer::Json {
+            return Err(CliError::refused(format!(
+                "--json prints one object, but {} files are given",
+                args.files.len()
+            ))
+            .hint("call `shardscope view` once for each file"));
+        }
+        Ok(Self {
+            files: args.files,
+            output,
+        })
+    }
+}
+
+impl Output {
+    fn new(args: OutputArgs) -> CliResult<Self> {
+        for path in &args.out {
+            Format::from_path(path).map_err(CliError::refused)?;
+            check_folder(path)?;
+        }
+        Ok(Self {
+            files: args.out,
+            answer: Answer::new(args.json),
+        })
+    }
+}
+
+/// Whether a file can be put there, as far as can be told before a long run.
+fn check_folder(path: &std::path::Path) -> CliResult {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => Err(CliError::refused(format!(
+            "cannot write {}: there is no folder {}",
+            path.display(),
+            folder.display()
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}

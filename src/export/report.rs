@@ -1,0 +1,49 @@
+//! The picture of a run: its title, its stamp and its figures, from its report.
+
+use crate::scene::{Card, Picture, Stamp};
+use crate::session::{Costs, Figure, Report};
+
+/// The figures that go on cards, and what a card calls them.
+const CARDS: [(&str, &str); 6] = [
+    ("step", "Step"),
+    ("throughput", "Throughput"),
+    ("MFU", "MFU"),
+    ("bubble of total", "Bubble of total"),
+    ("speed-up", "Speed-up"),
+    ("peak memory", "Peak memory"),
+];
+
+/// What a picture of the run says besides its timeline.
+pub fn picture(report: &Report) -> Picture {
+    let config = &report.config;
+    let title = match report.ranks.len() {
+        1 => "One GPU".to_owned(),
+        gpus => format!("{} on {gpus} GPUs", config.schedule_title()),
+    };
+    Picture {
+        title,
+        stamp: Stamp {
+            layout: config.layout_line(),
+            model: report.model_line(),
+            hardware: report.hardware_line().unwrap_or_default(),
+            engine: report.engine_line(),
+            bubble: "idle / pipeline time".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        cards: cards(&report.figures()),
+        capacity: (config.costs == Costs::Model).then(|| config.hardware.memory()),
+        ..Picture::default()
+    }
+}
+
+fn cards(figures: &[Figure]) -> Vec<Card> {
+    let card = |(name, label): (&str, &str)| {
+        let figure = figures.iter().find(|figure| figure.name == name)?;
+        Some(Card {
+            label: label.to_owned(),
+            value: figure.value.clone(),
+            note: figure.note.clone(),
+        })
+    };
+    CARDS.into_iter().filter_map(card).collect()
+}
