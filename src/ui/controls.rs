@@ -73,7 +73,9 @@ fn number_with_refusal(
     (run, view): (&Run, &View),
     wishes: &mut Vec<Wish>,
 ) {
-    let refusal = run.refusal().filter(|refusal| refusal.asked.field() == field);
+    let refusal = run
+        .refusal()
+        .filter(|refusal| refusal.asked.field() == field);
     let asked = refusal.and_then(|refusal| match refusal.asked {
         Change::Number(_, value) => Some(value),
         _ => None,
@@ -147,7 +149,13 @@ fn schedule(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
         .into_iter()
         .map(|kind| (kind.title().to_owned(), Change::Schedule(kind)))
         .collect();
-    choice_with_refusal(ui, (run, view), run.config().schedule_title(), &choices, wishes);
+    choice_with_refusal(
+        ui,
+        (run, view),
+        run.config().schedule_title(),
+        &choices,
+        wishes,
+    );
 }
 
 fn model(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
@@ -198,7 +206,9 @@ fn choice_with_refusal(
     let Some(field) = choices.first().map(|(_, change)| change.field()) else {
         return;
     };
-    let refusal = run.refusal().filter(|refusal| refusal.asked.field() == field);
+    let refusal = run
+        .refusal()
+        .filter(|refusal| refusal.asked.field() == field);
     let asked = refusal.and_then(|refusal| {
         let found = choices.iter().find(|(_, change)| *change == refusal.asked);
         found.map(|(text, _)| text.as_str())

@@ -101,9 +101,9 @@ fn tokens(report: &Report) -> Option<Figure> {
         rate if rate >= 1e4 => (rate / 1e3, " k"),
         rate => (rate, ""),
     };
-    let note = report
-        .mfu
-        .map_or("a second".to_owned(), |mfu| format!("a second · MFU {}", percent(mfu)));
+    let note = report.mfu.map_or("a second".to_owned(), |mfu| {
+        format!("a second · MFU {}", percent(mfu))
+    });
     Some(figure(
         "Tokens",
         format!("{}{unit}/s", three_digits(value)),
