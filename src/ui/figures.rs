@@ -101,12 +101,13 @@ fn tokens(report: &Report) -> Option<Figure> {
         rate if rate >= 1e4 => (rate / 1e3, " k"),
         rate => (rate, ""),
     };
-    let note = report
-        .mfu
-        .map_or("a second".to_owned(), |mfu| format!("a second · MFU {}", percent(mfu)));
+    let note = match report.mfu {
+        Some(mfu) => format!("a second · MFU {}", percent(mfu)),
+        None => "a second".to_owned(),
+    };
     Some(figure(
         "Tokens",
         format!("{}{unit}/s", three_digits(value)),
-        note.replace("a second · ", ""),
+        note,
     ))
 }

@@ -64,7 +64,7 @@ pub(super) fn show(
     };
     let capacity = step.report.config.hardware.memory();
     setting.look.capacity = (capacity > Bytes::ZERO).then_some(capacity);
-    let overview = timeline_view.overview(&step).clone();
+    let overview = timeline_view.overview(&step);
     let scene = Timeline::new(&step.trace, &overview, setting.viewport, &setting.look);
     setting.viewport = scene.viewport();
     let canvas = Canvas {
