@@ -78,7 +78,7 @@ fn paint_text(painter: &Painter, text: &Text, origin: Pos2) {
     }
     let tint = color(text.colour);
     let galley =
-        painter.layout_no_wrap(text.text.clone(), font(text.size, text.weight), tint);
+        painter.layout_no_wrap(text.words.clone(), font(text.size, text.weight), tint);
     let baseline = galley
         .rows
         .first()

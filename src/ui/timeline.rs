@@ -256,7 +256,7 @@ impl Canvas<'_> {
         timeline_view: &mut TimelineView,
         wishes: &mut Vec<Wish>,
     ) {
-        let scrubbing = Id::new("scrubbing");
+        let scrubbing = Id::unique("scrubbing");
         if response.drag_started() || response.is_pointer_button_down_on() && response.clicked() {
             let on_axis = ui
                 .input(|input| input.pointer.press_origin())
