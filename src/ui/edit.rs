@@ -361,11 +361,7 @@ mod tests {
     #[test]
     fn an_illegal_degree_says_why_and_offers_its_neighbours() {
         let refusal = refused(Change::Number(Field::Tp, 3));
-        assert!(
-            refusal.reason.contains("whole heads"),
-            "{}",
-            refusal.reason
-        );
+        assert!(refusal.reason.contains("whole heads"), "{}", refusal.reason);
         let offers: Vec<String> = refusal
             .offers
             .iter()

@@ -52,8 +52,7 @@ impl ExportPanel {
             let label = ui.label("File");
             let field = TextEdit::singleline(&mut self.path).desired_width(f32::INFINITY);
             let field = ui.add(field).labelled_by(label.id);
-            let entered =
-                field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
             ui.horizontal(|ui| {
                 if ui.button("Save").clicked() || entered {
                     wishes.push(Wish::Save);
@@ -133,7 +132,10 @@ fn save(
 /// The picture of a step, with its figures and where it comes from.
 fn picture(step: &Timeline, theme: Theme, arrows: Arrows) -> Picture {
     let config = &step.report.config;
-    let cards: Vec<Card> = figures(step).into_iter().map(|figure| figure.card).collect();
+    let cards: Vec<Card> = figures(step)
+        .into_iter()
+        .map(|figure| figure.card)
+        .collect();
     Picture {
         title: config.layout_line(),
         stamp: Stamp {

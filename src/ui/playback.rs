@@ -283,7 +283,11 @@ impl Playback {
     }
 
     /// Lets `passed` of real time go by; whether the playhead moved.
-    pub(super) fn advance<F: Fn(u64) -> Nanos>(&mut self, passed: Duration, road: &Road<F>) -> bool {
+    pub(super) fn advance<F: Fn(u64) -> Nanos>(
+        &mut self,
+        passed: Duration,
+        road: &Road<F>,
+    ) -> bool {
         let before = self.at;
         match (self.motion, self.speed) {
             (Motion::Paused, _) => return false,

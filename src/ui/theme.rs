@@ -26,7 +26,7 @@ pub(super) fn font(size: f32, weight: Weight) -> FontId {
         Weight::Regular => FontFamily::Proportional,
         Weight::SemiBold => FontFamily::Name(SEMI_BOLD_FAMILY.into()),
     };
-    FontId::unique(size, family)
+    FontId::new(size, family)
 }
 
 /// Makes the program's font egui's; what it lacks comes from egui's own.
@@ -75,7 +75,7 @@ fn fill(style: &mut Style, theme: Theme, sizes: Sizes) {
         (TextStyle::Heading, font(sizes.title(), Weight::SemiBold)),
         (
             TextStyle::Monospace,
-            FontId::unique(sizes.small(), FontFamily::Monospace),
+            FontId::new(sizes.small(), FontFamily::Monospace),
         ),
     ]
     .into();

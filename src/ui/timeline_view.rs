@@ -92,7 +92,8 @@ impl TimelineView {
         // What is seen never leaves the step altogether.
         let latest = whole.to.since(length);
         let from = viewport.from.min(latest);
-        self.window = (!covers).then(|| (from, Nanos(from.0.saturating_add(length.0)).min(whole.to)));
+        self.window =
+            (!covers).then(|| (from, Nanos(from.0.saturating_add(length.0)).min(whole.to)));
     }
 
     /// Keeps the playhead in what is seen, if it is followed.
