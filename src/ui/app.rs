@@ -237,7 +237,7 @@ impl App {
             attention: &self.attention,
         };
         egui::Panel::bottom("dock")
-            .exact_size(panels + cards::height(&self.view) + em * 4.0)
+            .exact_size(panels + cards::height(&self.view) + em * 1.4)
             .resizable(false)
             .show_separator_line(false)
             .frame(ground)
@@ -245,8 +245,8 @@ impl App {
                 if let Some(step) = self.run.timeline() {
                     cards::show(ui, &figures::figures(step), &self.view);
                 }
-                ui.horizontal(|ui| dock::switches(ui, &self.view, wishes));
                 if open {
+                    ui.add_space(self.view.sizes().gap() * 0.5);
                     dock::show(ui, stage, &self.bubbles, wishes);
                 }
             });

@@ -83,7 +83,7 @@ fn explanation(label: &str) -> &'static str {
         "Peak memory" => {
             "Of the GPU that takes most: parameters, gradients, optimizer state, activations"
         }
-        "Speed-up" => {
+        "Speed-up on one GPU" => {
             "Times faster than the same batch on one such GPU. Efficiency: speed-up over the number of GPUs"
         }
         _ => {

@@ -9,6 +9,7 @@ use crate::session::Config;
 use crate::shape::PRESETS;
 use crate::units::three_digits;
 
+use super::dock;
 use super::edit::{Change, Field, Refusal};
 use super::run::Run;
 use super::stepper::{self, Number, choice, number};
@@ -48,6 +49,8 @@ fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     model(ui, (run, view), wishes);
     hardware(ui, (run, view), wishes);
     undo(ui, run, wishes);
+    heading(ui, view, "Panels");
+    dock::switches(ui, view, wishes);
 }
 
 /// Whether any schedule holds several stages on a GPU.

@@ -44,7 +44,7 @@ impl ExportPanel {
     /// Shows the form.
     pub(super) fn show(&mut self, ui: &Ui, view: &View, wishes: &mut Vec<Wish>) {
         let sizes = view.sizes();
-        let modal = Modal::new(Id::new("export")).show(ui.ctx(), |ui| {
+        let modal = Modal::new(Id::unique("export")).show(ui.ctx(), |ui| {
             ui.set_width(sizes.body * 32.0);
             ui.label(RichText::new("Export").font(font(sizes.title(), Weight::SemiBold)));
             ui.label("Saves the timeline of the step at the playhead. The ending says as what");

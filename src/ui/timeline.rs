@@ -67,7 +67,7 @@ pub(super) fn show(
     };
     let capacity = step.report.config.hardware.memory();
     setting.look.capacity = (capacity > Bytes::ZERO).then_some(capacity);
-    let overview = timeline_view.overview(&step).clone();
+    let overview = timeline_view.overview(&step);
     let scene = Timeline::new(&step.trace, &overview, setting.viewport, &setting.look);
     setting.viewport = scene.viewport();
     let canvas = Canvas {
@@ -259,7 +259,7 @@ impl Canvas<'_> {
         timeline_view: &mut TimelineView,
         wishes: &mut Vec<Wish>,
     ) {
-        let scrubbing = Id::new("scrubbing");
+        let scrubbing = Id::unique("scrubbing");
         if response.drag_started() || response.is_pointer_button_down_on() && response.clicked() {
             let on_axis = ui
                 .input(|input| input.pointer.press_origin())
