@@ -309,7 +309,7 @@ fn closing_it_mid_run_ends_its_threads_at_once() {
         .with_size([900.0, 600.0])
         .with_pixels_per_point(1.0)
         .wgpu()
-        .build_eframe(move |cc| App::new(cc, options).unwrap());
+        .build_eframe(move |cc| App::new(cc, &options).unwrap());
     for _ in 0..20 {
         harness.step();
         std::thread::sleep(Duration::from_millis(20));
