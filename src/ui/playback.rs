@@ -17,7 +17,7 @@ pub struct Position {
 }
 
 /// The longest time between two frames that counts; a window that was covered must not leap.
-const LONGEST_FRAME: Duration = Duration::from_millis(100);
+const LONGEST_FRAME: Duration = Duration::from_millis(250);
 
 /// Whether time goes on by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
