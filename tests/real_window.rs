@@ -135,9 +135,9 @@ fn pipeline_degree_changed_trained_exported_and_closed() {
     let mut program = open(&display, folder.path());
     pause(3000);
     // From the first window's four stages down to one, and up to four again.
-    display.keys(&["shift+p", "shift+p"]);
+    display.keys(&["shift+p", "shift+p", "shift+p"]);
     let flat = export(&display, folder.path(), "one.json");
-    display.keys(&["p", "p"]);
+    display.keys(&["p", "p", "p"]);
     let staged = export(&display, folder.path(), "four.json");
     let figures = |bytes: &[u8]| -> (u64, f64) {
         let trace: serde_json::Value = serde_json::from_slice(bytes).expect("a JSON trace");
