@@ -152,10 +152,20 @@ fn traffic(traffic: &[TrafficReport]) -> String {
             Bytes(row.bytes).to_string(),
             Bytes(row.wire_bytes).to_string(),
             Nanos::from_secs(row.time_s).to_string(),
-            format!("{} GB/s", three_digits(row.busbw / 1e9)),
+            rate(row.busbw),
         ]);
     }
     table.render()
+}
+
+/// Bytes a second, in powers of ten.
+fn rate(bytes_per_s: f64) -> String {
+    let (unit, scale) = match bytes_per_s {
+        rate if rate >= 1e8 => ("GB/s", 1e9),
+        rate if rate >= 1e5 => ("MB/s", 1e6),
+        _ => ("kB/s", 1e3),
+    };
+    format!("{} {unit}", three_digits(bytes_per_s / scale))
 }
 
 fn members(ranks: &[u32]) -> String {

@@ -1,7 +1,5 @@
 //! The command-line reference, from the same definitions that parse the command line.
 
-use std::fmt::Write as _;
-
 use clap::{Command, CommandFactory as _};
 
 use super::args::Cli;
@@ -24,12 +22,7 @@ fn describe(command: &Command, text: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let help = command.clone().render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    // Writing to a string cannot fail.
-    drop(write!(
-        text,
-        "\n## `{name}`\n\n```text\n{}\n```\n",
-        lines.join("\n")
-    ));
+    *text += &format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n"));
     for inner in command.get_subcommands() {
         describe(inner, text);
     }
