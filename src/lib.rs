@@ -17,4 +17,6 @@ pub mod schedule;
 pub mod session;
 pub mod shape;
 pub mod trace;
+#[cfg(feature = "desktop")]
+pub mod ui;
 pub mod units;

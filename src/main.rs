@@ -12,7 +12,7 @@ fn main() -> std::process::ExitCode {
 /// Opens the window.
 #[cfg(feature = "desktop")]
 fn open_window() -> Result<(), String> {
-    Err("there is no display to open a window on; `shardscope run` trains without one".to_owned())
+    shardscope::ui::run(shardscope::ui::Options::default()).map_err(|error| error.to_string())
 }
 
 /// Without the desktop's features this package is a library.

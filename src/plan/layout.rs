@@ -191,3 +191,74 @@ pub(super) fn check_tensor(shape: &ModelShape, tp: usize) -> Result<(), LayoutEr
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_8_heads_that_tp_does_not_divide_are_refused_with_what_is_legal() {
+        // 52 heads on 8 (DeepSpeed#3634) and on 3 (vllm#414).
+        let shape = ModelShape {
+            heads: 52,
+            hidden: 52 * 64,
+            ..ModelShape::preset("nano").unwrap()
+        };
+        let said = [8, 3].map(|tp| {
+            Layout {
+                tp,
+                ..Layout::default()
+            }
+            .check(&shape)
+            .unwrap_err()
+            .to_string()
+        });
+        insta::assert_snapshot!(said.join("\n"), @"
+        tp 8 does not divide the model's 52 heads: each rank holds whole heads; legal tp: 1, 2, 4, 13, 26, 52
+        tp 3 does not divide the model's 52 heads: each rank holds whole heads; legal tp: 1, 2, 4, 13, 26, 52
+        ");
+    }
+
+    #[test]
+    fn case_14_a_batch_that_does_not_come_out_even_is_refused_with_the_nearest() {
+        // 256 on 18 replicas with micro-batches of 7 x 2 (OpenRLHF#346).
+        let said = Layout::micro_batches_of(256, 18, 14)
+            .unwrap_err()
+            .to_string();
+        insta::assert_snapshot!(said, @"global batch 256 is not a multiple of dp x micro-batch size = 18 x 14 = 252: each of the 18 replicas takes whole micro-batches; nearest legal: 252, 504");
+        assert_eq!(Layout::micro_batches_of(256, 4, 8), Ok(8));
+        assert!(Layout::micro_batches_of(0, 1, 1).is_err());
+        assert!(Layout::micro_batches_of(8, 0, 1).is_err());
+    }
+
+    #[test]
+    fn any_degrees_are_checked_without_a_panic() {
+        let shape = ModelShape::preset("nano").unwrap();
+        let most = usize::MAX;
+        for layout in [
+            Layout {
+                tp: 0,
+                ..Layout::default()
+            },
+            Layout {
+                dp: most,
+                pp: most,
+                ..Layout::default()
+            },
+            Layout {
+                micro_batches: most,
+                ..Layout::default()
+            },
+            Layout {
+                micro_batch_size: most,
+                ..Layout::default()
+            },
+            Layout {
+                chunks: 2,
+                ..Layout::default()
+            },
+        ] {
+            assert!(layout.check(&shape).is_err(), "{layout:?}");
+        }
+    }
+}

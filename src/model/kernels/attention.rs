@@ -1,7 +1,7 @@
 //! Causal self-attention of whole heads: `softmax(q k^T / sqrt(dim)) v`, each position seeing itself
 //! and those before it.
 
-use super::matmul::{Matrix, write_product};
+use super::matmul::{Matrix, push_product, write_product};
 use super::simd::{LANES, dot, exp, kernel, max, sum};
 
 /// The dimensions of a rank's attention.
@@ -64,12 +64,14 @@ impl<'a> Head<'a> {
 /// output `[batch * seq, width]`.
 pub(crate) fn forward(qkv: &[f32], heads: &Heads) -> (Vec<f32>, Vec<f32>) {
     let (seq, width) = (heads.seq, heads.width());
-    let mut probabilities = vec![0.0; heads.batch * heads.count * seq * seq];
+    let mut probabilities = Vec::with_capacity(heads.batch * heads.count * seq * seq);
     let mut output = vec![0.0; heads.batch * seq * width];
-    let places = heads.offsets(3 * width).zip(heads.offsets(width));
-    for (block, (at, out_at)) in probabilities.chunks_exact_mut(seq * seq).zip(places) {
+    for (at, out_at) in heads.offsets(3 * width).zip(heads.offsets(width)) {
         let head = Head::of(qkv, at, heads);
-        write_product(block, seq, heads.scale(), head.query, head.key.transposed());
+        let start = probabilities.len();
+        let scale = heads.scale();
+        push_product(&mut probabilities, scale, head.query, head.key.transposed());
+        let block = &mut probabilities[start..];
         causal_softmax(block, seq);
         let weights = Matrix::new(block, seq, seq);
         write_product(&mut output[out_at..], width, 1.0, weights, head.value);
@@ -85,7 +87,7 @@ kernel! {
             let (row, after) = row.split_at_mut((i + 1).next_multiple_of(LANES).min(seq));
             let largest = max(&row[..=i]);
             for x in &mut *row {
-                *x = exp(*x - largest);
+                *x = exp::<FUSED>(*x - largest);
             }
             row[i + 1..].fill(0.0);
             after.fill(0.0);

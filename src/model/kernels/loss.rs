@@ -67,7 +67,7 @@ kernel! {
         for ((row, largest), to) in rows.zip(largest).zip(sums) {
             let (row, padding) = row.split_at_mut(columns.tokens.len());
             for x in &mut *row {
-                *x = exp(*x - largest);
+                *x = exp::<FUSED>(*x - largest);
             }
             padding.fill(0.0);
             *to = sum(row, |x| x);

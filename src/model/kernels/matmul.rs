@@ -60,18 +60,27 @@ fn extent(rows: usize, columns: usize, stride: usize) -> usize {
 
 /// `a * b`, row-major.
 pub(crate) fn product(a: Matrix<'_>, b: Matrix<'_>) -> Vec<f32> {
-    let elements = a.rows * b.columns;
-    if a.columns == 0 {
-        return vec![0.0; elements];
-    }
-    let mut data = Vec::with_capacity(elements);
-    // SAFETY: the capacity is `rows * columns`, which is what a row-major product without padding
-    // takes; it is not read, and gemm writes each element once, after which the length is true.
-    unsafe {
-        run(data.as_mut_ptr(), b.columns, None, 1.0, a, b);
-        data.set_len(elements);
-    }
+    let mut data = Vec::new();
+    push_product(&mut data, 1.0, a, b);
     data
+}
+
+/// Appends `scale * a * b`, row-major: fresh memory is not cleared only to be written over.
+pub(crate) fn push_product(to: &mut Vec<f32>, scale: f32, a: Matrix<'_>, b: Matrix<'_>) {
+    let (start, elements) = (to.len(), a.rows * b.columns);
+    if a.columns == 0 {
+        to.resize(start + elements, 0.0);
+        return;
+    }
+    to.reserve(elements);
+    let free = to.spare_capacity_mut();
+    // SAFETY: the free capacity is at least `rows * columns`, which is what a row-major product
+    // without padding takes; it is not read, and gemm writes each element once, after which the
+    // length is true.
+    unsafe {
+        run(free.as_mut_ptr().cast(), b.columns, None, scale, a, b);
+        to.set_len(start + elements);
+    }
 }
 
 /// `target += a * b`, row-major.

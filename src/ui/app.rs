@@ -1,0 +1,309 @@
+//! The application: takes keys and snapshots, lets time pass, lays out the panels, and grants wishes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use eframe::CreationContext;
+use eframe::egui::{self, CentralPanel, Context, Frame, Label, Margin, RichText, Ui};
+
+use crate::scene::tokens::Theme;
+use crate::session::{Config, Session, Snapshot};
+use crate::units::Rank;
+
+use super::attention::Attention;
+use super::bubble_plot::BubblePlot;
+use super::describe::describe;
+use super::export_panel::ExportPanel;
+use super::playback::Motion;
+use super::run::{Run, Source};
+use super::timeline::Stage;
+use super::timeline_view::TimelineView;
+use super::view::{Dialog, TextSize, View};
+use super::wish::{Look, Wish};
+use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
+
+/// How the window starts.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is run first.
+    pub config: Config,
+    /// Colours.
+    pub theme: Theme,
+    /// How large texts are.
+    pub text: TextSize,
+    /// Whether it plays at once.
+    pub motion: Motion,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            theme: Theme::Dark,
+            text: TextSize::Desk,
+            motion: Motion::Playing,
+        }
+    }
+}
+
+/// The window's application. Dropping it ends its session and joins its thread.
+#[derive(Debug)]
+pub struct App {
+    run: Run,
+    view: View,
+    attention: Attention,
+    timeline: TimelineView,
+    bubbles: BubblePlot,
+    export: ExportPanel,
+    dressed: Option<(Theme, f32)>,
+}
+
+impl App {
+    /// With a session of its own.
+    pub fn new(cc: &CreationContext<'_>, options: Options) -> std::io::Result<Self> {
+        let ctx = cc.egui_ctx.clone();
+        let session = Session::start(options.config.clone(), move || ctx.request_repaint())?;
+        Ok(Self::from_source(cc, Source::Live(session), &options))
+    }
+
+    /// On a snapshot that never changes: for tests and pictures.
+    pub fn with_snapshot(cc: &CreationContext<'_>, options: &Options, snapshot: Arc<Snapshot>) -> Self {
+        Self::from_source(cc, Source::Still(snapshot), options)
+    }
+
+    fn from_source(cc: &CreationContext<'_>, source: Source, options: &Options) -> Self {
+        theme::install_fonts(&cc.egui_ctx);
+        Self {
+            run: Run::new(source, options.motion),
+            view: View::new(options.theme, options.text),
+            attention: Attention::default(),
+            timeline: TimelineView::default(),
+            bubbles: BubblePlot::default(),
+            export: ExportPanel::default(),
+            dressed: None,
+        }
+    }
+
+    /// Where the playhead is: training step, and virtual time in it in nanoseconds.
+    pub fn playhead(&self) -> (u64, u64) {
+        let at = self.run.playback().at();
+        (at.step, at.time.0)
+    }
+
+    /// The configuration that the controls show.
+    pub fn config(&self) -> &Config {
+        self.run.config()
+    }
+
+    /// Whether time goes on by itself.
+    pub fn is_playing(&self) -> bool {
+        self.run.playback().is_playing()
+    }
+
+    /// Sets the widgets' look when colours or text sizes change.
+    fn dress(&mut self, ctx: &Context) {
+        self.view.fit(ctx.content_rect().height());
+        let wanted = (self.view.theme, self.view.sizes().body);
+        if self.dressed != Some(wanted) {
+            theme::apply(ctx, self.view.theme, self.view.sizes());
+            self.dressed = Some(wanted);
+        }
+    }
+
+    fn grant(&mut self, wish: Wish) {
+        match wish {
+            Wish::Change(change) => self.run.change(change),
+            Wish::Next(field, direction) => self.run.next(field, direction),
+            Wish::TakeOffer(index) => {
+                let refusal = self.run.refusal();
+                let offer = refusal.and_then(|refusal| refusal.offers.get(index).cloned());
+                if let Some(offer) = offer {
+                    self.run.take(&offer);
+                }
+            }
+            Wish::Undo => self.run.undo(),
+            Wish::Redo => self.run.redo(),
+            Wish::Dismiss => self.dismiss(),
+            Wish::Travel(travel) => self.run.travel(travel),
+            Wish::Look(look) => self.look(look),
+            Wish::Show(show) => self.view.show(show),
+            Wish::Point(rank) => self.attention.pointed = rank,
+            Wish::Choose(rank) => self.choose(rank),
+            Wish::Select(hit) => self.attention.selected = hit,
+            Wish::Save => self.export.save(
+                self.run.timeline().map(Arc::as_ref),
+                self.view.theme,
+                self.timeline.arrows(),
+            ),
+        }
+    }
+
+    fn choose(&mut self, rank: Option<Rank>) {
+        let again = self.attention.chosen == rank;
+        self.attention.chosen = rank.filter(|_| !again);
+    }
+
+    /// The nearest thing that can be closed or forgotten.
+    fn dismiss(&mut self) {
+        if self.view.dialog.take().is_none() && !self.run.dismiss() {
+            self.attention.clear();
+        }
+    }
+
+    fn look(&mut self, look: Look) {
+        match look {
+            Look::NextGpu => self.neighbour(1),
+            Look::PreviousGpu => self.neighbour(-1),
+            Look::Fit
+            | Look::ZoomIn
+            | Look::ZoomOut
+            | Look::Earlier
+            | Look::Later
+            | Look::Arrows => {
+                let at = self.run.playback().at().time;
+                if let Some(step) = self.run.timeline() {
+                    self.timeline.look(look, step, at);
+                }
+            }
+        }
+    }
+
+    /// The GPU of the row below or above the chosen one.
+    fn neighbour(&mut self, by: isize) {
+        let Some(step) = self.run.timeline().map(Arc::clone) else {
+            return;
+        };
+        let overview = self.timeline.overview(&step);
+        let row = self.attention.chosen.and_then(|rank| overview.row(rank));
+        let next = match row {
+            None if by > 0 => Some(0),
+            None => overview.order.len().checked_sub(1),
+            Some(row) => row.checked_add_signed(by),
+        };
+        let index = next.and_then(|row| overview.order.get(row).copied());
+        self.attention.chosen = index.map(|index| step.trace.ranks[index].rank);
+    }
+
+    /// Everything but what lies over the window.
+    fn lay_out(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
+        let palette = self.view.palette();
+        let em = self.view.sizes().body;
+        let bar = Frame::new()
+            .fill(theme::color(palette.panel))
+            .inner_margin(Margin::symmetric((em * 0.7) as i8, (em * 0.3) as i8));
+        egui::Panel::top("bar")
+            .exact_size(em * 2.9)
+            .resizable(false)
+            .frame(bar)
+            .show(ui, |ui| transport::show(ui, &self.run, &self.view, wishes));
+        if !self.view.controls_folded {
+            let side = bar.inner_margin(Margin::symmetric((em * 0.8) as i8, (em * 0.3) as i8));
+            egui::Panel::left("controls")
+                .exact_size(em * controls::WIDTH)
+                .resizable(false)
+                .frame(side)
+                .show(ui, |ui| controls::show(ui, &self.run, &self.view, wishes));
+        }
+        self.lay_out_dock(ui, wishes);
+        let ground = Frame::new()
+            .fill(theme::color(palette.background))
+            .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.4) as i8));
+        CentralPanel::default()
+            .frame(ground)
+            .show(ui, |ui| self.lay_out_timeline(ui, wishes));
+    }
+
+    fn lay_out_dock(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
+        let em = self.view.sizes().body;
+        self.view.make_room(dock::room(&self.view, ui.available_width() - em * 1.8));
+        let ground = Frame::new()
+            .fill(theme::color(self.view.palette().background))
+            .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.5) as i8));
+        let window = ui.ctx().content_rect().height();
+        let open = !self.view.panels().is_empty();
+        let panels = if open { dock::height(&self.view, window) } else { 0.0 };
+        let stage = Stage {
+            run: &self.run,
+            view: &self.view,
+            attention: &self.attention,
+        };
+        egui::Panel::bottom("dock")
+            .exact_size(panels + cards::height(&self.view) + em * 4.0)
+            .resizable(false)
+            .show_separator_line(false)
+            .frame(ground)
+            .show(ui, |ui| {
+                if let Some(step) = self.run.timeline() {
+                    cards::show(ui, &figures::figures(step), &self.view);
+                }
+                ui.horizontal(|ui| dock::switches(ui, &self.view, wishes));
+                if open {
+                    dock::show(ui, stage, &self.bubbles, wishes);
+                }
+            });
+    }
+
+    fn lay_out_timeline(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
+        ui.horizontal(|ui| {
+            transport::status(ui, &self.run, &self.view);
+            let selected = self.attention.selected.as_ref();
+            if let Some((hit, step)) = selected.zip(self.run.timeline())
+                && hit.rank_index < step.trace.ranks.len()
+            {
+                let text = RichText::new(describe(step, hit).line());
+                ui.add(Label::new(text).truncate());
+            }
+        });
+        let stage = Stage {
+            run: &self.run,
+            view: &self.view,
+            attention: &self.attention,
+        };
+        self.attention.hovered = timeline::show(ui, stage, &mut self.timeline, wishes);
+    }
+}
+
+impl eframe::App for App {
+    fn logic(&mut self, ctx: &Context, _frame: &mut eframe::Frame) {
+        self.dress(ctx);
+        for wish in keys::pressed(ctx) {
+            self.grant(wish);
+        }
+        if self.run.poll() {
+            self.timeline.reset();
+            self.attention = Attention::default();
+        }
+        if let Some(step) = self.run.timeline() {
+            self.bubbles.remember(step);
+        }
+        let passed = ctx.input(|input| input.stable_dt.max(0.0));
+        if self.run.advance(Duration::from_secs_f32(passed)) {
+            ctx.request_repaint();
+        }
+    }
+
+    fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
+        let mut wishes = Vec::new();
+        self.lay_out(ui, &mut wishes);
+        match self.view.dialog {
+            Some(Dialog::Help) => help::show(ui, &self.view, &mut wishes),
+            Some(Dialog::Export) => self.export.show(ui, &self.view, &mut wishes),
+            None => {}
+        }
+        let pointed = wishes.iter().rev().find_map(|wish| match wish {
+            Wish::Point(rank) => *rank,
+            _ => None,
+        });
+        let repaint = pointed != self.attention.pointed
+            || wishes.iter().any(|wish| !matches!(wish, Wish::Point(_)));
+        self.attention.pointed = pointed;
+        for wish in wishes {
+            if !matches!(wish, Wish::Point(_)) {
+                self.grant(wish);
+            }
+        }
+        if repaint {
+            ui.ctx().request_repaint();
+        }
+    }
+}

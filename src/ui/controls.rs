@@ -1,0 +1,259 @@
+//! The left panel: layout, batch, model and hardware. Collects wishes and changes nothing itself.
+
+use eframe::egui::{Frame, Margin, RichText, ScrollArea, Stroke, Ui};
+
+use crate::hardware::PROFILES;
+use crate::scene::fonts::Weight;
+use crate::schedule::ScheduleKind;
+use crate::session::Config;
+use crate::shape::PRESETS;
+use crate::units::three_digits;
+
+use super::edit::{Change, Field, Refusal};
+use super::run::Run;
+use super::stepper::{self, Number, choice, number};
+use super::theme::{color, font};
+use super::view::View;
+use super::wish::{Direction, Wish};
+
+/// The panel's width, in body-text sizes.
+pub(super) const WIDTH: f32 = 18.5;
+
+/// Shows the controls.
+pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
+    ScrollArea::vertical()
+        .auto_shrink(false)
+        .show(ui, |ui| all(ui, run, view, wishes));
+}
+
+fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
+    let config = run.config();
+    heading(ui, view, "Layout");
+    for field in [Field::Dp, Field::Tp, Field::Pp] {
+        number_with_refusal(ui, field, (run, view), wishes);
+    }
+    gpus(ui, config, view);
+    heading(ui, view, "Batch");
+    for field in [Field::MicroBatches, Field::MicroBatchSize] {
+        number_with_refusal(ui, field, (run, view), wishes);
+    }
+    global_batch(ui, config);
+    heading(ui, view, "Schedule");
+    schedule(ui, (run, view), wishes);
+    if config.layout.chunks > 1 || has_chunks() {
+        number_with_refusal(ui, Field::Chunks, (run, view), wishes);
+    }
+    overlap(ui, config, wishes);
+    heading(ui, view, "Model and hardware");
+    model(ui, (run, view), wishes);
+    hardware(ui, (run, view), wishes);
+    undo(ui, run, wishes);
+}
+
+/// Whether any schedule holds several stages on a GPU.
+fn has_chunks() -> bool {
+    let takes_two = |kind: &ScheduleKind| kind.build(2, 4, 2).is_ok();
+    ScheduleKind::ALL.iter().any(takes_two)
+}
+
+fn heading(ui: &mut Ui, view: &View, text: &str) {
+    let sizes = view.sizes();
+    ui.add_space(sizes.gap() * 0.8);
+    let font = font(sizes.small(), Weight::SemiBold);
+    ui.label(
+        RichText::new(text)
+            .font(font)
+            .color(color(view.palette().text_weak)),
+    );
+}
+
+fn number_with_refusal(
+    ui: &mut Ui,
+    field: Field,
+    (run, view): (&Run, &View),
+    wishes: &mut Vec<Wish>,
+) {
+    let refusal = run.refusal().filter(|refusal| refusal.asked.field() == field);
+    let asked = refusal.and_then(|refusal| match refusal.asked {
+        Change::Number(_, value) => Some(value),
+        _ => None,
+    });
+    let value = field.number(&run.config().layout).unwrap_or_default();
+    let shown = Number {
+        field,
+        value: asked.unwrap_or(value),
+        refused: asked.is_some(),
+    };
+    number(ui, shown, wishes);
+    if let Some(refusal) = refusal {
+        show_refusal(ui, refusal, view, wishes);
+    }
+}
+
+/// Why a change cannot be, right under its control, and the nearest that can.
+fn show_refusal(ui: &mut Ui, refusal: &Refusal, view: &View, wishes: &mut Vec<Wish>) {
+    let (palette, sizes) = (view.palette(), view.sizes());
+    let error = color(palette.error);
+    let frame = Frame::new()
+        .fill(color(palette.error.mixed(palette.panel, 0.86)))
+        .stroke(Stroke::new(1.0, error))
+        .corner_radius(sizes.panel_radius())
+        .inner_margin(Margin::same((sizes.gap() * 1.2) as i8));
+    frame.show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.label(RichText::new(&refusal.reason).color(color(palette.text)));
+        if !refusal.offers.is_empty() {
+            ui.label(RichText::new("Nearest that work").color(color(palette.text_weak)));
+        }
+        for (index, offer) in refusal.offers.iter().enumerate() {
+            if ui.button(refusal.offer_text(offer)).clicked() {
+                wishes.push(Wish::TakeOffer(index));
+            }
+        }
+        if ui.button("Keep what was").clicked() {
+            wishes.push(Wish::Dismiss);
+        }
+    });
+}
+
+fn gpus(ui: &mut Ui, config: &Config, view: &View) {
+    let layout = &config.layout;
+    let count = layout.dp * layout.tp * layout.pp;
+    let noun = if count == 1 { "GPU" } else { "GPUs" };
+    let font = font(view.sizes().body, Weight::SemiBold);
+    let text = RichText::new(format!("= {count} {noun}, emulated"))
+        .font(font)
+        .color(color(view.palette().accent));
+    ui.label(text).on_hover_text(
+        "Each GPU's work is really computed, one after the other on this computer's cores, and timed on a virtual clock",
+    );
+}
+
+fn global_batch(ui: &mut Ui, config: &Config) {
+    let layout = &config.layout;
+    let text = format!(
+        "Global batch {} = {} × {} × {}",
+        layout.global_batch(),
+        layout.micro_batch_size,
+        layout.micro_batches,
+        layout.dp
+    );
+    ui.label(RichText::new(text).weak().small())
+        .on_hover_text("Micro-batch size × micro-batches × data-parallel degree, in sequences");
+}
+
+fn schedule(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
+    let choices: Vec<(String, Change)> = ScheduleKind::ALL
+        .into_iter()
+        .map(|kind| (kind.title().to_owned(), Change::Schedule(kind)))
+        .collect();
+    choice_with_refusal(ui, (run, view), run.config().schedule_title(), &choices, wishes);
+}
+
+fn model(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
+    let choices: Vec<(String, Change)> = PRESETS
+        .iter()
+        .map(|&(name, _)| (name.to_owned(), Change::Model(name)))
+        .collect();
+    let model = &run.config().model;
+    choice_with_refusal(ui, (run, view), &model.name, &choices, wishes);
+    let text = format!(
+        "{} parameters, {} layers, {} heads",
+        count(model.params()),
+        model.layers,
+        model.heads
+    );
+    ui.label(RichText::new(text).weak().small());
+    if let Some(why) = &run.snapshot().only_simulated {
+        let text = RichText::new(format!("Only simulated: {why}"))
+            .small()
+            .color(color(view.palette().error));
+        ui.label(text);
+    }
+}
+
+fn hardware(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
+    let choices: Vec<(String, Change)> = PROFILES
+        .iter()
+        .map(|&(name, _)| (name.to_owned(), Change::Hardware(name)))
+        .collect();
+    let hardware = &run.config().hardware;
+    choice_with_refusal(ui, (run, view), &hardware.name, &choices, wishes);
+    let text = format!(
+        "{} a GPU, {} GPUs a node",
+        hardware.memory(),
+        hardware.gpus_per_node
+    );
+    ui.label(RichText::new(text).weak().small());
+}
+
+/// All choices are of one control.
+fn choice_with_refusal(
+    ui: &mut Ui,
+    (run, view): (&Run, &View),
+    now: &str,
+    choices: &[(String, Change)],
+    wishes: &mut Vec<Wish>,
+) {
+    let Some(field) = choices.first().map(|(_, change)| change.field()) else {
+        return;
+    };
+    let refusal = run.refusal().filter(|refusal| refusal.asked.field() == field);
+    let asked = refusal.and_then(|refusal| {
+        let found = choices.iter().find(|(_, change)| *change == refusal.asked);
+        found.map(|(text, _)| text.as_str())
+    });
+    choice(
+        ui,
+        field,
+        (asked.unwrap_or(now), asked.is_some()),
+        choices,
+        wishes,
+    );
+    if let Some(refusal) = refusal {
+        show_refusal(ui, refusal, view, wishes);
+    }
+}
+
+fn overlap(ui: &mut Ui, config: &Config, wishes: &mut Vec<Wish>) {
+    stepper::row(ui, Field::Overlap.name(), |ui| {
+        let mut on = config.overlap;
+        let text = if on { "on" } else { "off" };
+        let response = ui
+            .checkbox(&mut on, text)
+            .accessible_name("Overlap")
+            .on_hover_text("Whether the data-parallel all-reduce runs during the backward pass");
+        if response.clicked() {
+            wishes.push(Wish::Next(Field::Overlap, Direction::Up));
+        }
+    });
+}
+
+fn undo(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
+    ui.add_space(ui.spacing().item_spacing.y);
+    ui.horizontal(|ui| {
+        let buttons = [
+            ("Undo", run.history().can_undo(), Wish::Undo),
+            ("Redo", run.history().can_redo(), Wish::Redo),
+        ];
+        for (name, can, wish) in buttons {
+            if ui
+                .add_enabled(can, eframe::egui::Button::new(name))
+                .clicked()
+            {
+                wishes.push(wish);
+            }
+        }
+    });
+}
+
+/// A count with its power of ten: `1.60 M`.
+fn count(number: u64) -> String {
+    let value = number as f64;
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{} k", three_digits(value / 1e3)),
+        1_000_000..1_000_000_000 => format!("{} M", three_digits(value / 1e6)),
+        _ => format!("{} B", three_digits(value / 1e9)),
+    }
+}

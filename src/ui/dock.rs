@@ -1,0 +1,108 @@
+//! The panels under the timeline, side by side: those that are open.
+
+use eframe::egui::{Button, Frame, Margin, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
+
+use crate::scene::fonts::Weight;
+
+use super::bubble_plot::BubblePlot;
+use super::theme::{color, font};
+use super::timeline::Stage;
+use super::view::View;
+use super::wish::{Panel, Show, Wish};
+use super::{loss, memory, mesh_view, replicas, traffic};
+
+/// A panel's least width, in body-text sizes.
+const LEAST_WIDTH: f32 = 19.0;
+
+/// How high the panels are in a window of that height.
+pub(super) fn height(view: &View, window: f32) -> f32 {
+    (window * 0.215).max(view.sizes().body * 9.5)
+}
+
+/// Switches for all panels.
+pub(super) fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
+    let open = view.panels();
+    for (index, panel) in Panel::ALL.into_iter().enumerate() {
+        let text = RichText::new(panel.name()).small();
+        let button = Button::selectable(open.contains(&panel), text);
+        let key = index + 1;
+        if ui
+            .add(button)
+            .on_hover_text(format!("Open or close ({key})"))
+            .clicked()
+        {
+            wishes.push(Wish::Show(Show::Panel(panel)));
+        }
+    }
+}
+
+/// How many panels have room side by side.
+pub(super) fn room(view: &View, width: f32) -> usize {
+    (width / (view.sizes().body * LEAST_WIDTH)) as usize
+}
+
+/// Shows the open panels.
+pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, bubbles: &BubblePlot, wishes: &mut Vec<Wish>) {
+    let view = stage.view;
+    let panels = view.panels();
+    let gap = view.sizes().gap();
+    let count = panels.len().max(1) as f32;
+    let even = (ui.available_width() - gap * (count - 1.0)) / count;
+    let width = even.max(view.sizes().body * LEAST_WIDTH * 0.9);
+    let height = ui.available_height();
+    ScrollArea::horizontal().auto_shrink(false).show(ui, |ui| {
+        ui.horizontal_top(|ui| {
+            ui.spacing_mut().item_spacing.x = gap;
+            for panel in panels {
+                let (rect, _) =
+                    ui.allocate_exact_size(vec2(width, height), eframe::egui::Sense::hover());
+                let builder = UiBuilder::new().max_rect(rect).id_salt(panel.name());
+                let mut inner = ui.new_child(builder);
+                inner.shrink_clip_rect(rect);
+                framed(&mut inner, rect, panel, (stage, bubbles), wishes);
+            }
+        });
+    });
+}
+
+fn framed(
+    ui: &mut Ui,
+    rect: Rect,
+    panel: Panel,
+    (stage, bubbles): (Stage<'_>, &BubblePlot),
+    wishes: &mut Vec<Wish>,
+) {
+    let (palette, sizes) = (stage.view.palette(), stage.view.sizes());
+    let margin = (sizes.body * 0.6) as i8;
+    let frame = Frame::new()
+        .fill(color(palette.panel))
+        .corner_radius(sizes.panel_radius())
+        .inner_margin(Margin::same(margin));
+    frame.show(ui, |ui| {
+        ui.set_min_size(rect.size() - vec2(2.0, 2.0) * f32::from(margin));
+        ui.set_max_size(rect.size() - vec2(2.0, 2.0) * f32::from(margin));
+        ui.spacing_mut().item_spacing.y = sizes.gap() * 0.5;
+        let title = RichText::new(panel.name()).font(font(sizes.body, Weight::SemiBold));
+        ui.label(title);
+        contents(ui, panel, (stage, bubbles), wishes);
+    });
+}
+
+fn contents(
+    ui: &mut Ui,
+    panel: Panel,
+    (stage, bubbles): (Stage<'_>, &BubblePlot),
+    wishes: &mut Vec<Wish>,
+) {
+    match (panel, stage.run.timeline()) {
+        (Panel::Loss, _) => loss::show(ui, stage.run, stage.view),
+        (Panel::Replicas, _) => replicas::show(ui, stage.run, stage.view),
+        (_, None) => {
+            ui.label(RichText::new("Nothing yet").weak());
+        }
+        (Panel::Mesh, Some(step)) => mesh_view::show(ui, stage, step, wishes),
+        (Panel::Memory, Some(step)) => memory::show(ui, stage, step, wishes),
+        (Panel::Traffic, Some(step)) => traffic::show(ui, step),
+        (Panel::Bubble, Some(step)) => bubbles.show(ui, step, stage.view),
+    }
+}

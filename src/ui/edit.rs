@@ -1,0 +1,426 @@
+//! Changes of the configuration: each is checked before it is asked for. One that cannot be says why and offers the
+//! nearest that can; nothing is lost, and every change can be undone. Pure logic.
+
+use crate::hardware::{Hardware, PROFILES};
+use crate::plan::Layout;
+use crate::schedule::ScheduleKind;
+use crate::session::{Config, ConfigError};
+use crate::shape::{ModelShape, PRESETS};
+
+use super::wish::Direction;
+
+/// A control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// Data-parallel degree.
+    Dp,
+    /// Tensor-parallel degree.
+    Tp,
+    /// Pipeline-parallel degree.
+    Pp,
+    /// Micro-batches of each replica.
+    MicroBatches,
+    /// Sequences of a micro-batch.
+    MicroBatchSize,
+    /// Stages of a pipeline rank.
+    Chunks,
+    /// The order of work.
+    Schedule,
+    /// Whether gradients are reduced during the backward pass.
+    Overlap,
+    /// The model.
+    Model,
+    /// The GPUs.
+    Hardware,
+}
+
+impl Field {
+    /// Those that are numbers.
+    pub const NUMBERS: [Self; 6] = [
+        Self::Dp,
+        Self::Tp,
+        Self::Pp,
+        Self::MicroBatches,
+        Self::MicroBatchSize,
+        Self::Chunks,
+    ];
+
+    /// The name beside the control.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dp => "Data parallel",
+            Self::Tp => "Tensor parallel",
+            Self::Pp => "Pipeline parallel",
+            Self::MicroBatches => "Micro-batches",
+            Self::MicroBatchSize => "Micro-batch size",
+            Self::Chunks => "Chunks a GPU",
+            Self::Schedule => "Schedule",
+            Self::Overlap => "Overlap",
+            Self::Model => "Model",
+            Self::Hardware => "Hardware",
+        }
+    }
+
+    /// The value of a number.
+    pub fn number(self, layout: &Layout) -> Option<usize> {
+        match self {
+            Self::Dp => Some(layout.dp),
+            Self::Tp => Some(layout.tp),
+            Self::Pp => Some(layout.pp),
+            Self::MicroBatches => Some(layout.micro_batches),
+            Self::MicroBatchSize => Some(layout.micro_batch_size),
+            Self::Chunks => Some(layout.chunks),
+            Self::Schedule | Self::Overlap | Self::Model | Self::Hardware => None,
+        }
+    }
+
+    fn number_mut(self, layout: &mut Layout) -> Option<&mut usize> {
+        match self {
+            Self::Dp => Some(&mut layout.dp),
+            Self::Tp => Some(&mut layout.tp),
+            Self::Pp => Some(&mut layout.pp),
+            Self::MicroBatches => Some(&mut layout.micro_batches),
+            Self::MicroBatchSize => Some(&mut layout.micro_batch_size),
+            Self::Chunks => Some(&mut layout.chunks),
+            Self::Schedule | Self::Overlap | Self::Model | Self::Hardware => None,
+        }
+    }
+}
+
+/// A change of one control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Of a number.
+    Number(Field, usize),
+    /// Of the order of work.
+    Schedule(ScheduleKind),
+    /// Of the overlap.
+    Overlap(bool),
+    /// To the preset of that name.
+    Model(&'static str),
+    /// To the profile of that name.
+    Hardware(&'static str),
+}
+
+impl Change {
+    /// Which control changes.
+    pub fn field(&self) -> Field {
+        match self {
+            Self::Number(field, _) => *field,
+            Self::Schedule(_) => Field::Schedule,
+            Self::Overlap(_) => Field::Overlap,
+            Self::Model(_) => Field::Model,
+            Self::Hardware(_) => Field::Hardware,
+        }
+    }
+
+    /// What it asks for: `Tensor parallel 4`.
+    pub fn text(&self) -> String {
+        let value = match self {
+            Self::Number(_, value) => value.to_string(),
+            Self::Schedule(kind) => kind.title().to_owned(),
+            Self::Overlap(on) => if *on { "on" } else { "off" }.to_owned(),
+            Self::Model(name) | Self::Hardware(name) => (*name).to_owned(),
+        };
+        format!("{} {value}", self.field().name())
+    }
+
+    /// The configuration with the change, unchecked.
+    pub fn made_to(&self, config: &Config) -> Result<Config, ConfigError> {
+        let mut config = config.clone();
+        match *self {
+            Self::Number(field, value) => {
+                if let Some(number) = field.number_mut(&mut config.layout) {
+                    *number = value;
+                }
+            }
+            Self::Schedule(kind) => config.layout.schedule = kind,
+            Self::Overlap(on) => config.overlap = on,
+            Self::Model(name) => config.model = ModelShape::preset(name)?,
+            Self::Hardware(name) => {
+                config.hardware = Hardware::profile(name)?;
+                config.precision = config.hardware.precision;
+            }
+        }
+        Ok(config)
+    }
+
+    /// The configuration with the change, if there can be one.
+    pub fn applied(&self, config: &Config) -> Result<Config, ConfigError> {
+        let config = self.made_to(config)?;
+        check(&config)?;
+        Ok(config)
+    }
+}
+
+/// Whether a configuration can be; lowering the plan, which may find more, is left to the session.
+pub fn check(config: &Config) -> Result<(), ConfigError> {
+    config.model.check()?;
+    config.layout.mesh()?;
+    if config.custom.is_none() {
+        config.layout.check(&config.model)?;
+    }
+    Ok(())
+}
+
+/// One or more changes that together can be.
+pub type Offer = Vec<Change>;
+
+/// A change that cannot be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// What was asked for.
+    pub asked: Change,
+    /// Why it cannot be.
+    pub reason: String,
+    /// The nearest that can.
+    pub offers: Vec<Offer>,
+}
+
+impl Refusal {
+    /// What an offer's button says.
+    pub fn offer_text(&self, offer: &Offer) -> String {
+        let kept = |change: &&Change| **change != self.asked;
+        let parts: Vec<String> = offer.iter().filter(kept).map(Change::text).collect();
+        parts.join(", ")
+    }
+}
+
+/// Offers are looked for up to so far from what was asked.
+const REACH: usize = 64;
+/// More offers than this are no help.
+const MOST_OFFERS: usize = 4;
+
+/// `asked`, refused for `error`, with the nearest values that can be.
+pub fn refuse(config: &Config, asked: Change, error: &ConfigError) -> Refusal {
+    let mut offers = near_it(config, &asked);
+    offers.extend(beside_it(config, &asked));
+    offers.truncate(MOST_OFFERS);
+    Refusal {
+        reason: sentence(&error.to_string()),
+        asked,
+        offers,
+    }
+}
+
+/// The first letter large, a full stop at the end.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.to_uppercase().to_string());
+    let stop = if text.ends_with(['.', '!']) { "" } else { "." };
+    format!("{}{}{stop}", first.unwrap_or_default(), letters.as_str())
+}
+
+/// The nearest legal values of the same number, below and above.
+fn near_it(config: &Config, asked: &Change) -> Vec<Offer> {
+    let Change::Number(field, value) = *asked else {
+        return Vec::new();
+    };
+    let legal = |value: &usize| Change::Number(field, *value).applied(config).is_ok();
+    let below = (1..value).rev().take(REACH).find(legal);
+    let above = (value.saturating_add(1)..).take(REACH).find(legal);
+    let found = below.into_iter().chain(above);
+    found
+        .map(|value| vec![Change::Number(field, value)])
+        .collect()
+}
+
+/// The same change with another number changed too.
+fn beside_it(config: &Config, asked: &Change) -> Vec<Offer> {
+    let Ok(with_it) = asked.made_to(config) else {
+        return Vec::new();
+    };
+    let others = Field::NUMBERS
+        .into_iter()
+        .filter(|&field| field != asked.field());
+    let offer = |field: Field| {
+        let now = field.number(&with_it.layout)?;
+        let nearest = (1..REACH).flat_map(|far| [now.checked_add(far), now.checked_sub(far)]);
+        let changes = nearest.flatten().map(|value| Change::Number(field, value));
+        let legal = changes
+            .into_iter()
+            .find(|change| change.applied(&with_it).is_ok())?;
+        Some(vec![asked.clone(), legal])
+    };
+    others.filter_map(offer).collect()
+}
+
+/// The next value of a control, or the one before. From a refused value it goes on, so that a press more gets past it.
+pub fn next(
+    config: &Config,
+    refused: Option<&Refusal>,
+    field: Field,
+    direction: Direction,
+) -> Change {
+    let layout = &config.layout;
+    let pending = refused.map(|refusal| &refusal.asked);
+    match field {
+        Field::Overlap => Change::Overlap(!config.overlap),
+        Field::Schedule => {
+            let now = match pending {
+                Some(Change::Schedule(kind)) => *kind,
+                _ => layout.schedule,
+            };
+            Change::Schedule(neighbour(&ScheduleKind::ALL, &now, direction))
+        }
+        Field::Model => Change::Model(named(PRESETS, &config.model.name, direction)),
+        Field::Hardware => Change::Hardware(named(PROFILES, &config.hardware.name, direction)),
+        Field::Dp
+        | Field::Tp
+        | Field::Pp
+        | Field::MicroBatches
+        | Field::MicroBatchSize
+        | Field::Chunks => {
+            let now = match pending {
+                Some(Change::Number(asked, value)) if *asked == field => *value,
+                _ => field.number(layout).unwrap_or(1),
+            };
+            let value = match direction {
+                Direction::Up => now.saturating_add(1),
+                Direction::Down => now.saturating_sub(1),
+            };
+            Change::Number(field, value)
+        }
+    }
+}
+
+/// The name after `now` in a catalogue, or before it.
+fn named(
+    catalogue: &'static [(&'static str, &'static str)],
+    now: &str,
+    direction: Direction,
+) -> &'static str {
+    let names: Vec<&'static str> = catalogue.iter().map(|&(name, _)| name).collect();
+    let now = names.iter().copied().find(|&name| name == now);
+    neighbour(&names, &now.unwrap_or_default(), direction)
+}
+
+/// The entry after `now`, or before it; round at the ends.
+fn neighbour<T: Copy + PartialEq>(all: &[T], now: &T, direction: Direction) -> T {
+    let at = all.iter().position(|entry| entry == now);
+    let count = all.len();
+    let index = match (at, direction) {
+        (None, _) => 0,
+        (Some(at), Direction::Up) => (at + 1) % count,
+        (Some(at), Direction::Down) => (at + count - 1) % count,
+    };
+    all[index]
+}
+
+/// Configurations to go back and forth between.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    past: Vec<Config>,
+    future: Vec<Config>,
+}
+
+impl History {
+    /// Remembers `left`, which another configuration takes the place of.
+    pub fn leave(&mut self, left: Config) {
+        self.past.push(left);
+        self.future.clear();
+    }
+
+    /// The configuration before `now`.
+    pub fn undo(&mut self, now: &Config) -> Option<Config> {
+        let config = self.past.pop()?;
+        self.future.push(now.clone());
+        Some(config)
+    }
+
+    /// The configuration that `now` was undone from.
+    pub fn redo(&mut self, now: &Config) -> Option<Config> {
+        let config = self.future.pop()?;
+        self.past.push(now.clone());
+        Some(config)
+    }
+
+    /// Whether there is anything to undo.
+    pub fn can_undo(&self) -> bool {
+        !self.past.is_empty()
+    }
+
+    /// Whether there is anything to redo.
+    pub fn can_redo(&self) -> bool {
+        !self.future.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(asked: Change) -> Refusal {
+        let config = Config::default();
+        let error = asked.applied(&config).unwrap_err();
+        refuse(&config, asked, &error)
+    }
+
+    #[test]
+    fn an_illegal_degree_says_why_and_offers_its_neighbours() {
+        let refusal = refused(Change::Number(Field::Tp, 3));
+        assert!(
+            refusal.reason.contains("whole heads"),
+            "{}",
+            refusal.reason
+        );
+        let offers: Vec<String> = refusal
+            .offers
+            .iter()
+            .map(|offer| refusal.offer_text(offer))
+            .collect();
+        assert_eq!(offers[..2], ["Tensor parallel 2", "Tensor parallel 4"]);
+    }
+
+    #[test]
+    fn zero_offers_one() {
+        let refusal = refused(Change::Number(Field::Dp, 0));
+        assert_eq!(refusal.offers[0], [Change::Number(Field::Dp, 1)]);
+    }
+
+    #[test]
+    fn every_offer_can_be_taken() {
+        let config = Config::default();
+        for field in Field::NUMBERS {
+            for value in 0..20 {
+                let asked = Change::Number(field, value);
+                let Err(error) = asked.applied(&config) else {
+                    continue;
+                };
+                let refusal = refuse(&config, asked.clone(), &error);
+                assert!(!refusal.offers.is_empty(), "{}", asked.text());
+                for offer in refusal.offers {
+                    let mut result = config.clone();
+                    for change in &offer {
+                        result = change.made_to(&result).unwrap();
+                    }
+                    assert!(check(&result).is_ok(), "{offer:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_press_more_gets_past_a_refused_value() {
+        let config = Config::default();
+        let at_2 = Change::Number(Field::Tp, 2).applied(&config).unwrap();
+        let three = next(&at_2, None, Field::Tp, Direction::Up);
+        let error = three.applied(&at_2).unwrap_err();
+        let refusal = refuse(&at_2, three, &error);
+        let four = next(&at_2, Some(&refusal), Field::Tp, Direction::Up);
+        assert_eq!(four, Change::Number(Field::Tp, 4));
+    }
+
+    #[test]
+    fn undo_and_redo_go_back_and_forth() {
+        let first = Config::default();
+        let second = Change::Number(Field::Dp, 1).applied(&first).unwrap();
+        let mut history = History::default();
+        history.leave(first.clone());
+        assert_eq!(history.undo(&second), Some(first.clone()));
+        assert!(!history.can_undo());
+        assert_eq!(history.redo(&first), Some(second));
+    }
+}

@@ -1,0 +1,153 @@
+//! Saving the picture or the trace, over the window: a path, a button, and what came of it.
+
+use std::path::PathBuf;
+
+use eframe::egui::{Id, Key, Modal, RichText, TextEdit, Ui};
+
+use crate::export::{Export, ExportError, write};
+use crate::scene::fonts::Weight;
+use crate::scene::tokens::Theme;
+use crate::scene::{Arrows, Card, Picture, Stamp};
+use crate::session::Timeline;
+
+use super::figures::figures;
+use super::theme::{color, font};
+use super::view::View;
+use super::wish::{Show, Wish};
+
+/// The endings that can be written, with what they are.
+const ENDINGS: [(&str, &str); 5] = [
+    ("png", "picture"),
+    ("svg", "picture for the web"),
+    ("pdf", "picture for print"),
+    ("json", "trace for Perfetto and Chrome"),
+    ("csv", "table of spans"),
+];
+
+/// The form.
+#[derive(Clone, Debug)]
+pub(super) struct ExportPanel {
+    path: String,
+    outcome: Option<Result<String, String>>,
+}
+
+impl Default for ExportPanel {
+    fn default() -> Self {
+        Self {
+            path: "shardscope.png".to_owned(),
+            outcome: None,
+        }
+    }
+}
+
+impl ExportPanel {
+    /// Shows the form.
+    pub(super) fn show(&mut self, ui: &Ui, view: &View, wishes: &mut Vec<Wish>) {
+        let sizes = view.sizes();
+        let modal = Modal::new(Id::new("export")).show(ui.ctx(), |ui| {
+            ui.set_width(sizes.body * 32.0);
+            ui.label(RichText::new("Export").font(font(sizes.title(), Weight::SemiBold)));
+            ui.label("Saves the timeline of the step at the playhead. The ending says as what");
+            self.formats(ui);
+            let label = ui.label("File");
+            let field = TextEdit::singleline(&mut self.path).desired_width(f32::INFINITY);
+            let field = ui.add(field).labelled_by(label.id);
+            let entered =
+                field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            ui.horizontal(|ui| {
+                if ui.button("Save").clicked() || entered {
+                    wishes.push(Wish::Save);
+                }
+                if ui.button("Close").clicked() {
+                    wishes.push(Wish::Show(Show::Export));
+                }
+            });
+            self.say(ui, view);
+        });
+        let escaped = ui.input(|input| input.key_pressed(Key::Escape));
+        if modal.backdrop_response.clicked() || escaped {
+            wishes.push(Wish::Show(Show::Export));
+        }
+    }
+
+    /// A button for each ending.
+    fn formats(&mut self, ui: &mut Ui) {
+        ui.horizontal_wrapped(|ui| {
+            for (ending, what) in ENDINGS {
+                let on = self.path.ends_with(&format!(".{ending}"));
+                let button = eframe::egui::Button::selectable(on, format!(".{ending}"));
+                let response = ui.add(button).on_hover_text(what);
+                if response.clicked() {
+                    let path = PathBuf::from(&self.path).with_extension(ending);
+                    self.path = path.to_string_lossy().into_owned();
+                    self.outcome = None;
+                }
+            }
+        });
+    }
+
+    fn say(&self, ui: &mut Ui, view: &View) {
+        let (text, tint) = match &self.outcome {
+            None => return,
+            Some(Ok(text)) => (text, view.palette().success),
+            Some(Err(text)) => (text, view.palette().error),
+        };
+        ui.label(RichText::new(text).color(color(tint)));
+    }
+
+    /// Writes the file, and remembers what came of it.
+    pub(super) fn save(&mut self, step: Option<&Timeline>, theme: Theme, arrows: Arrows) {
+        let Some(step) = step else {
+            self.outcome = Some(Err("There is no timeline yet.".to_owned()));
+            return;
+        };
+        let path = PathBuf::from(self.path.trim());
+        self.outcome = Some(match save(step, &path, theme, arrows) {
+            Ok(()) => {
+                let shown = path.canonicalize().unwrap_or(path);
+                Ok(format!("Saved {}", shown.display()))
+            }
+            Err(error) => Err(error.to_string()),
+        });
+    }
+}
+
+fn save(
+    step: &Timeline,
+    path: &std::path::Path,
+    theme: Theme,
+    arrows: Arrows,
+) -> Result<(), ExportError> {
+    let picture = picture(step, theme, arrows);
+    let report = serde_json::to_value(&step.report).unwrap_or_default();
+    write(
+        path,
+        &Export {
+            trace: &step.trace,
+            picture: &picture,
+            report: &report,
+        },
+    )
+}
+
+/// The picture of a step, with its figures and where it comes from.
+fn picture(step: &Timeline, theme: Theme, arrows: Arrows) -> Picture {
+    let config = &step.report.config;
+    let cards: Vec<Card> = figures(step).into_iter().map(|figure| figure.card).collect();
+    Picture {
+        title: config.layout_line(),
+        stamp: Stamp {
+            model: config.model.name.clone(),
+            hardware: config.hardware.title.clone(),
+            engine: format!("{}, {} times", step.report.engine, step.report.times),
+            bubble: "idle time / pipeline time".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Stamp::default()
+        },
+        cards,
+        theme,
+        arrows: arrows == Arrows::Shown,
+        capacity: Some(config.hardware.memory()),
+        ..Picture::default()
+    }
+}

@@ -1,0 +1,112 @@
+//! The figures on the cards, each with what it is of.
+
+use crate::scene::Card;
+use crate::session::{Report, Timeline};
+use crate::units::{Bytes, Nanos, percent, three_digits};
+
+/// A card, and whether its figure is a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Figure {
+    /// Name, figure, definition.
+    pub(super) card: Card,
+    /// Whether it says that the run would fail.
+    pub(super) fault: bool,
+}
+
+/// The figures of a step.
+pub(super) fn figures(timeline: &Timeline) -> Vec<Figure> {
+    let report = &timeline.report;
+    let mut all = vec![
+        step(report),
+        bubble(timeline),
+        exposed(report),
+        memory(report),
+        speedup(report),
+    ];
+    all.extend(tokens(report));
+    all
+}
+
+fn figure(label: &str, value: String, note: String) -> Figure {
+    Figure {
+        card: Card {
+            label: label.to_owned(),
+            value,
+            note,
+        },
+        fault: false,
+    }
+}
+
+fn step(report: &Report) -> Figure {
+    let makespan = Nanos::from_secs(report.makespan_s);
+    let note = format!("virtual, {}", report.config.hardware.title);
+    figure("Step", makespan.to_string(), note)
+}
+
+fn bubble(timeline: &Timeline) -> Figure {
+    let report = &timeline.report;
+    let note = match timeline.formula {
+        Some(formula) => format!("of total · formula {}", percent(formula)),
+        None => format!("of total · {} of ideal", percent(report.bubble_of_ideal)),
+    };
+    figure("Bubble", percent(report.bubble_of_total), note)
+}
+
+fn exposed(report: &Report) -> Figure {
+    let gpus = report.ranks.len().max(1) as f64;
+    let share = |time: fn(&crate::session::RankReport) -> f64| {
+        let sum: f64 = report.ranks.iter().map(time).sum();
+        sum / gpus / report.makespan_s.max(f64::MIN_POSITIVE)
+    };
+    let (transfer, waiting) = (share(|rank| rank.transfer_s), share(|rank| rank.wait_s));
+    let note = format!("of the step · waiting {}", percent(waiting));
+    figure("Exposed transfer", percent(transfer), note)
+}
+
+fn memory(report: &Report) -> Figure {
+    let peak_of = |rank: &crate::session::RankReport| {
+        let memory = rank.peak_memory_bytes;
+        memory.parameters + memory.gradients + memory.optimizer + memory.activations
+    };
+    let most = report
+        .ranks
+        .iter()
+        .max_by_key(|rank| (peak_of(rank), std::cmp::Reverse(rank.rank)));
+    let peak = most.map_or(Bytes::ZERO, peak_of);
+    let capacity = report.config.hardware.memory();
+    let fault = !report.fits;
+    let note = if fault {
+        format!("does not fit in {capacity}")
+    } else {
+        let gpu = most.map_or(0, |rank| rank.rank);
+        format!("GPU {gpu}, of {capacity}")
+    };
+    Figure {
+        fault,
+        ..figure("Peak memory", peak.to_string(), note)
+    }
+}
+
+fn speedup(report: &Report) -> Figure {
+    let value = format!("{} ×", three_digits(report.speedup));
+    let note = format!("one GPU · efficiency {}", percent(report.efficiency));
+    figure("Speed-up", value, note)
+}
+
+fn tokens(report: &Report) -> Option<Figure> {
+    let rate = report.tokens_per_s?;
+    let (value, unit) = match rate {
+        rate if rate >= 1e6 => (rate / 1e6, " M"),
+        rate if rate >= 1e4 => (rate / 1e3, " k"),
+        rate => (rate, ""),
+    };
+    let note = report
+        .mfu
+        .map_or("a second".to_owned(), |mfu| format!("a second · MFU {}", percent(mfu)));
+    Some(figure(
+        "Tokens",
+        format!("{}{unit}/s", three_digits(value)),
+        note.replace("a second · ", ""),
+    ))
+}

@@ -1,0 +1,55 @@
+//! The keys, over the window.
+
+use eframe::egui::{Grid, Id, Key, Modal, RichText, ScrollArea, Ui};
+
+use crate::scene::fonts::Weight;
+
+use super::keys::{BINDINGS, Group};
+use super::theme::font;
+use super::view::View;
+use super::wish::{Show, Wish};
+
+/// Shows the keys.
+pub(super) fn show(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
+    let sizes = view.sizes();
+    let modal = Modal::new(Id::new("keys")).show(ui.ctx(), |ui| {
+        ui.label(RichText::new("Keys").font(font(sizes.title(), Weight::SemiBold)));
+        let room = ui.ctx().content_rect().height() - sizes.body * 10.0;
+        ScrollArea::vertical().max_height(room).show(ui, |ui| {
+            ui.horizontal_top(|ui| {
+                for groups in [&Group::ALL[..2], &Group::ALL[2..3], &Group::ALL[3..]] {
+                    ui.vertical(|ui| groups.iter().for_each(|&group| list(ui, group, view)));
+                    ui.add_space(sizes.space());
+                }
+            });
+            ui.label(
+                RichText::new("Tab goes from control to control, Enter presses one; in a number, type or use ↑ and ↓")
+                    .weak(),
+            );
+        });
+        let close = ui.button("Close");
+        if close.clicked() || ui.input(|input| input.key_pressed(Key::Escape)) {
+            wishes.push(Wish::Show(Show::Help));
+        }
+    });
+    if modal.backdrop_response.clicked() {
+        wishes.push(Wish::Show(Show::Help));
+    }
+}
+
+fn list(ui: &mut Ui, group: Group, view: &View) {
+    let sizes = view.sizes();
+    ui.label(RichText::new(group.name()).font(font(sizes.body, Weight::SemiBold)));
+    Grid::new(group.name())
+        .num_columns(2)
+        .min_row_height(sizes.body * 1.3)
+        .show(ui, |ui| {
+            for binding in BINDINGS.iter().filter(|binding| binding.group == group) {
+                let key = RichText::new(binding.shown).font(font(sizes.small(), Weight::SemiBold));
+                ui.label(key);
+                ui.label(RichText::new(binding.does).weak().small());
+                ui.end_row();
+            }
+        });
+    ui.add_space(sizes.gap());
+}

@@ -1,0 +1,41 @@
+//! The window: controls, live timelines and figures of a session. Only this layer knows widgets.
+//!
+//! Panels collect [`wish::Wish`]es and change nothing; [`App`] grants them in one place. What needs no widget
+//! (the playhead, changes and their offers, descriptions, figures) is pure and tested by itself.
+
+mod app;
+mod attention;
+mod bubble_plot;
+mod cards;
+mod controls;
+mod describe;
+mod dock;
+mod edit;
+mod export_panel;
+mod figures;
+mod help;
+mod holdings;
+mod icon;
+mod keys;
+mod loss;
+mod memory;
+mod mesh_view;
+mod paint;
+mod playback;
+mod plot;
+mod replicas;
+mod run;
+mod start;
+mod stepper;
+mod theme;
+mod timeline;
+mod timeline_view;
+mod traffic;
+mod transport;
+mod view;
+mod wish;
+
+pub use app::{App, Options};
+pub use playback::{Motion, Position};
+pub use start::{UiError, run};
+pub use view::TextSize;

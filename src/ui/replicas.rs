@@ -1,0 +1,75 @@
+//! The replicas' weights, which stay equal, and what the model writes before training and now.
+
+use eframe::egui::{RichText, ScrollArea, TextStyle, Ui};
+
+use crate::session::StepRecord;
+
+use super::run::Run;
+use super::theme::color;
+use super::view::View;
+
+/// More hashes than this are told by their number.
+const SHOWN: usize = 8;
+/// At most so much of a text is shown.
+const LETTERS: usize = 120;
+
+/// Shows the panel.
+pub(super) fn show(ui: &mut Ui, run: &Run, view: &View) {
+    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        match run.records().last() {
+            Some(record) => hashes(ui, record, run.records().len(), view),
+            None => {
+                ui.label(RichText::new("No step is trained yet").weak());
+            }
+        }
+        text(ui, "Before training", run.snapshot().text_before.as_deref());
+        text(ui, "Now", run.snapshot().text_now.as_deref());
+    });
+}
+
+fn hashes(ui: &mut Ui, record: &StepRecord, step: usize, view: &View) {
+    let replicas = &record.replicas;
+    let Some(first) = replicas.first() else {
+        return;
+    };
+    let equal = replicas.iter().all(|replica| replica == first);
+    let palette = view.palette();
+    let (text, tint) = match (replicas.len(), equal) {
+        (1, _) => (format!("One replica, after step {step}"), palette.text_weak),
+        (count, true) => (
+            format!("✓ {count} replicas, equal weights after step {step}"),
+            palette.success,
+        ),
+        (count, false) => (
+            format!("✗ {count} replicas differ after step {step}"),
+            palette.error,
+        ),
+    };
+    ui.label(RichText::new(text).color(color(tint)));
+    ui.horizontal_wrapped(|ui| {
+        for (index, replica) in replicas.iter().take(SHOWN).enumerate() {
+            let short = replica.hash >> 32;
+            let hash = RichText::new(format!("{index} {short:08x}")).text_style(TextStyle::Monospace);
+            ui.label(hash)
+                .on_hover_text(format!("Hash of all weights of replica {index}"));
+        }
+        if replicas.len() > SHOWN {
+            ui.label(format!("and {} more", replicas.len() - SHOWN));
+        }
+    });
+}
+
+fn text(ui: &mut Ui, name: &str, text: Option<&str>) {
+    let Some(text) = text else { return };
+    ui.label(RichText::new(name).weak().small());
+    let printable: String = text
+        .chars()
+        .map(|letter| match letter {
+            '\n' => '⏎',
+            letter if letter.is_control() || letter == char::REPLACEMENT_CHARACTER => '·',
+            letter => letter,
+        })
+        .take(LETTERS)
+        .collect();
+    ui.label(RichText::new(printable).text_style(TextStyle::Monospace));
+}

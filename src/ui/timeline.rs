@@ -1,0 +1,349 @@
+//! The timeline in the window: what has happened is drawn, what is to come is veiled, the playhead between them.
+
+use std::sync::Arc;
+
+use eframe::egui::{
+    Align2, Color32, CursorIcon, Id, Painter, Rect, Response, Role, Sense, Stroke, StrokeKind, Ui,
+    WidgetInfo, pos2, vec2,
+};
+
+use crate::mesh::Mesh;
+use crate::scene::fonts::Weight;
+use crate::scene::{Hit, Legend, Size, Timeline};
+use crate::session::Timeline as Step;
+use crate::units::{Bytes, Nanos};
+
+use super::attention::Attention;
+use super::describe::describe;
+use super::paint::Painted;
+use super::run::Run;
+use super::theme::{color, font};
+use super::timeline_view::{Setting, TimelineView, look};
+use super::view::View;
+use super::wish::{Travel, Wish};
+
+/// How strongly what has not happened yet is put back.
+const VEIL: f32 = 0.62;
+
+/// What of the window the timeline depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stage<'a> {
+    pub(super) run: &'a Run,
+    pub(super) view: &'a View,
+    pub(super) attention: &'a Attention,
+}
+
+/// Shows the timeline in all of the room, its legend under it.
+pub(super) fn show(
+    ui: &mut Ui,
+    stage: Stage<'_>,
+    timeline_view: &mut TimelineView,
+    wishes: &mut Vec<Wish>,
+) -> Option<Hit> {
+    let Some(step) = stage.run.timeline().map(Arc::clone) else {
+        ui.centered_and_justified(|ui| ui.label("Preparing the first timeline…"));
+        return None;
+    };
+    let sizes = stage.view.sizes();
+    let holds = timeline_view.overview(&step).holds;
+    let legend = Legend::new(holds, stage.view.theme, sizes, ui.available_width());
+    let room = ui.available_size() - vec2(0.0, legend.height() + sizes.gap());
+    let (rect, response) = ui.allocate_exact_size(room.max(vec2(1.0, 1.0)), Sense::click_and_drag());
+    let origin = ui.cursor().min;
+    Painted::new(legend.into_scene(), origin, ui.pixels_per_point()).paint(ui.painter());
+    name(&response, &step, stage.run);
+    let mesh = stage.run.config().layout.mesh().ok();
+    let lit = stage.attention.lit(mesh.as_ref().filter(|mesh| fits(mesh, &step)), &step.trace);
+    let size = Size::new(rect.width(), rect.height());
+    timeline_view.follow(stage.run.playback().at().time);
+    let mut setting = Setting {
+        viewport: timeline_view.viewport(&step, size),
+        look: look(stage.view.theme, sizes, timeline_view.arrows(), lit),
+        origin: rect.min,
+        pixels_per_point: ui.pixels_per_point(),
+    };
+    let capacity = step.report.config.hardware.memory();
+    setting.look.capacity = (capacity > Bytes::ZERO).then_some(capacity);
+    let overview = timeline_view.overview(&step).clone();
+    let scene = Timeline::new(&step.trace, &overview, setting.viewport, &setting.look);
+    setting.viewport = scene.viewport();
+    let canvas = Canvas {
+        rect,
+        scene: &scene,
+        stage,
+    };
+    canvas.paint(ui, (&step, &setting), timeline_view);
+    let hovered = canvas.hovered(&response);
+    canvas.paint_outlines(ui, hovered.as_ref());
+    canvas.paint_playhead(ui);
+    canvas.interact(ui, &response, (&step, hovered), timeline_view, wishes);
+    hovered
+}
+
+/// Whether a timeline is of that mesh; just after a change it may be of the one before.
+fn fits(mesh: &Mesh, step: &Step) -> bool {
+    mesh.ranks() == step.trace.ranks.len()
+}
+
+fn name(response: &Response, step: &Step, run: &Run) {
+    let at = run.playback().at();
+    let text = format!(
+        "Timeline of {} GPUs, step {}, playhead at {} of {}",
+        step.trace.ranks.len(),
+        at.step + 1,
+        at.time,
+        step.trace.makespan
+    );
+    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, text.as_str()));
+}
+
+/// The timeline where it is drawn.
+struct Canvas<'a> {
+    rect: Rect,
+    scene: &'a Timeline<'a>,
+    stage: Stage<'a>,
+}
+
+impl Canvas<'_> {
+    fn playhead_x(&self) -> f32 {
+        self.rect.left() + self.scene.scale().x(self.stage.run.playback().at().time)
+    }
+
+    /// The part of the canvas between two places along it.
+    fn between(&self, from: f32, to: f32) -> Rect {
+        Rect::from_x_y_ranges(from..=to.max(from), self.rect.y_range())
+    }
+
+    /// Left of the playhead what has happened; right of it what has been seen or was so in the step before,
+    /// veiled; and then nothing.
+    fn paint(
+        &self,
+        ui: &Ui,
+        (step, setting): (&Arc<Step>, &Setting),
+        timeline_view: &mut TimelineView,
+    ) {
+        let run = self.stage.run;
+        let (at, seen) = (run.playback().at(), run.playback().seen());
+        let split = self.playhead_x();
+        let known_to = if at.step < seen.step {
+            self.rect.right()
+        } else {
+            self.rect.left() + self.scene.scale().x(seen.time)
+        };
+        let clipped = |from: f32, to: f32| ui.painter().with_clip_rect(self.between(from, to));
+        let (full, empty) = timeline_view.painted(step, setting);
+        full.paint(&clipped(self.rect.left(), split));
+        full.paint(&clipped(split, known_to));
+        let rest = clipped(known_to.max(split), self.rect.right());
+        let veiled_to = match run.timeline_before() {
+            Some(before) if at.step >= seen.step => {
+                if Arc::ptr_eq(before, step) {
+                    full.paint(&rest);
+                } else {
+                    timeline_view.painted(before, setting).0.paint(&rest);
+                }
+                self.rect.right()
+            }
+            _ => {
+                empty.paint(&rest);
+                known_to
+            }
+        };
+        self.veil(ui.painter(), split, veiled_to);
+    }
+
+    fn veil(&self, painter: &Painter, from: f32, to: f32) {
+        let plot = self.scene.plot();
+        let top = self.rect.top() + plot.y;
+        let area = Rect::from_min_max(pos2(from, top), pos2(to, self.rect.bottom()));
+        if area.is_positive() {
+            let ground = color(self.stage.view.palette().background.faded(VEIL));
+            painter.rect_filled(area, 0.0, ground);
+        }
+    }
+
+    fn paint_outlines(&self, ui: &Ui, hovered: Option<&Hit>) {
+        let palette = self.stage.view.palette();
+        let sizes = self.stage.view.sizes();
+        let outlined = [
+            (hovered, 1.5),
+            (self.stage.attention.selected.as_ref(), 2.5),
+        ];
+        let plot = self.scene.plot();
+        let clip = Rect::from_min_max(
+            self.rect.min + vec2(plot.x - 2.0, plot.y - 2.0),
+            self.rect.max,
+        );
+        let painter = ui.painter().with_clip_rect(clip);
+        for (hit, width) in outlined {
+            let known = hit.filter(|hit| hit.rank_index < self.ranks());
+            if let Some(place) = known.and_then(|hit| self.scene.rect_of(hit)) {
+                let rect = Rect::from_min_size(
+                    self.rect.min + vec2(place.x, place.y),
+                    vec2(place.width, place.height),
+                );
+                let stroke = Stroke::new(width, color(palette.selected));
+                painter.rect_stroke(rect, sizes.radius(), stroke, StrokeKind::Outside);
+            }
+        }
+    }
+
+    fn ranks(&self) -> usize {
+        self.stage
+            .run
+            .timeline()
+            .map_or(0, |step| step.trace.ranks.len())
+    }
+
+    /// The line, and its time on the axis.
+    fn paint_playhead(&self, ui: &Ui) {
+        let time = self.stage.run.playback().at().time;
+        let scale = self.scene.scale();
+        if time < scale.from || time > scale.to {
+            return;
+        }
+        let (palette, sizes) = (self.stage.view.palette(), self.stage.view.sizes());
+        let plot = self.scene.plot();
+        let x = ui.painter().round_to_pixel_center(self.playhead_x());
+        let ink = color(palette.playhead);
+        let rows = self.rect.top() + plot.y + self.scene.rows().height();
+        let bottom = rows.min(self.rect.bottom());
+        let painter = ui.painter().with_clip_rect(self.rect);
+        let middle = self.rect.top() + plot.y - sizes.body;
+        painter.vline(x, middle..=bottom, Stroke::new(1.6, ink));
+        let font = font(sizes.small(), Weight::SemiBold);
+        let galley = painter.layout_no_wrap(time.to_string(), font, color(palette.background));
+        let half = vec2(
+            galley.size().x.max(sizes.body * 3.0) / 2.0 + sizes.body * 0.45,
+            sizes.body * 0.68,
+        );
+        let left = self.rect.left() + plot.x + half.x;
+        let right = self.rect.left() + plot.right() - half.x;
+        let centre = pos2(x.clamp(left, right.max(left)), middle);
+        let pill = Rect::from_center_size(centre, half * 2.0);
+        painter.rect_filled(pill, half.y, ink);
+        let place = Align2::CENTER_CENTER.anchor_size(centre, galley.size());
+        painter.galley(place.min, galley, Color32::PLACEHOLDER);
+    }
+
+    fn local(&self, at: eframe::egui::Pos2) -> (f32, f32) {
+        (at.x - self.rect.left(), at.y - self.rect.top())
+    }
+
+    fn in_axis(&self, at: eframe::egui::Pos2) -> bool {
+        let (x, y) = self.local(at);
+        x >= self.scene.plot().x - 4.0 && y < self.scene.plot().y
+    }
+
+    /// What is under the pointer, if it has been seen.
+    fn hovered(&self, response: &Response) -> Option<Hit> {
+        let (x, y) = self.local(response.hover_pos()?);
+        let hit = self.scene.hit(x, y)?;
+        let playback = self.stage.run.playback();
+        let hidden = playback.seen().step == 0 && hit.span.start >= playback.seen().time;
+        (!hidden).then_some(hit)
+    }
+
+    fn time_at(&self, at: eframe::egui::Pos2) -> Nanos {
+        self.scene.scale().time(self.local(at).0)
+    }
+
+    fn interact(
+        &self,
+        ui: &Ui,
+        response: &Response,
+        (step, hovered): (&Arc<Step>, Option<Hit>),
+        timeline_view: &mut TimelineView,
+        wishes: &mut Vec<Wish>,
+    ) {
+        let scrubbing = Id::new("scrubbing");
+        if response.drag_started() || response.is_pointer_button_down_on() && response.clicked() {
+            let on_axis = ui
+                .input(|input| input.pointer.press_origin())
+                .is_some_and(|at| self.in_axis(at));
+            ui.data_mut(|data| data.insert_temp(scrubbing, on_axis));
+        }
+        let pointer = response.interact_pointer_pos();
+        if response.dragged() && ui.data(|data| data.get_temp(scrubbing)).unwrap_or(false) {
+            wishes.extend(pointer.map(|at| Wish::Travel(Travel::To(self.time_at(at)))));
+        } else if response.dragged() {
+            let delta = response.drag_delta();
+            let mut moved = self.scene.panned(-delta.x);
+            moved.scroll -= delta.y;
+            timeline_view.pan(moved, step);
+        } else if response.clicked() {
+            let on_axis = pointer.filter(|&at| self.in_axis(at));
+            wishes.push(match on_axis {
+                Some(at) => Wish::Travel(Travel::To(self.time_at(at))),
+                None => self.clicked(hovered, pointer),
+            });
+        }
+        if response.double_clicked() {
+            timeline_view.reset();
+        }
+        self.wheel(ui, response, step, timeline_view);
+        self.explain(response, step, hovered);
+    }
+
+    /// A click on a span selects it, one on a name chooses the GPU.
+    fn clicked(&self, hovered: Option<Hit>, at: Option<eframe::egui::Pos2>) -> Wish {
+        let beside = at
+            .map(|at| self.local(at))
+            .filter(|(x, _)| *x < self.scene.plot().x);
+        let named = beside.and_then(|(_, y)| self.scene.rank_at(y));
+        let rank = named.and_then(|index| {
+            let step = self.stage.run.timeline()?;
+            Some(step.trace.ranks.get(index)?.rank)
+        });
+        match rank {
+            Some(rank) => Wish::Choose(Some(rank)),
+            None => Wish::Select(hovered),
+        }
+    }
+
+    /// The wheel zooms at the pointer; with Shift it scrolls rows, sideways it pans.
+    fn wheel(
+        &self,
+        ui: &Ui,
+        response: &Response,
+        step: &Arc<Step>,
+        timeline_view: &mut TimelineView,
+    ) {
+        let Some(at) = response.hover_pos() else {
+            return;
+        };
+        let (delta, shift, pinch) = ui.input(|input| {
+            (
+                input.smooth_scroll_delta(),
+                input.modifiers.shift,
+                input.zoom_delta(),
+            )
+        });
+        let up = delta.y + if shift { delta.x } else { 0.0 };
+        if shift && up != 0.0 {
+            let mut moved = self.scene.viewport();
+            moved.scroll -= up;
+            timeline_view.pan(moved, step);
+        } else if delta.y != 0.0 || pinch != 1.0 {
+            let factor = f64::from(pinch) * (f64::from(delta.y) * 0.004).exp();
+            timeline_view.move_to(self.scene.zoomed(self.local(at).0, factor), step);
+        } else if delta.x != 0.0 {
+            timeline_view.pan(self.scene.panned(-delta.x), step);
+        }
+    }
+
+    fn explain(&self, response: &Response, step: &Step, hovered: Option<Hit>) {
+        if response.hover_pos().is_some_and(|at| self.in_axis(at)) {
+            response.clone().on_hover_cursor(CursorIcon::ResizeHorizontal);
+        }
+        if let Some(hit) = hovered {
+            let said = describe(step, &hit);
+            response.clone().on_hover_ui_at_pointer(|ui| {
+                ui.strong(said.name);
+                for line in said.lines {
+                    ui.label(line);
+                }
+            });
+        }
+    }
+}

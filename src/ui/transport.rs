@@ -1,0 +1,132 @@
+//! The bar at the top: through the run, how fast, and the window's own switches.
+
+use eframe::egui::{Align, Button, Layout, RichText, Ui};
+
+use crate::scene::fonts::Weight as FontWeight;
+
+use super::icon::{Icon, Weight, icon_button};
+use super::run::Run;
+use super::theme::{color, font};
+use super::view::{Dialog, TextSize, View};
+use super::wish::{Show, Travel, Wish};
+
+/// Shows the bar.
+pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
+    ui.horizontal_centered(|ui| {
+        let fold = icon_button(ui, Icon::Sidebar, Weight::Plain, "Fold the controls");
+        if fold.on_hover_text("Fold the controls (K)").clicked() {
+            wishes.push(Wish::Show(Show::Controls));
+        }
+        let sizes = view.sizes();
+        let title = RichText::new("Shardscope").font(font(sizes.body * 1.2, FontWeight::SemiBold));
+        ui.label(title);
+        ui.add_space(sizes.space());
+        travel(ui, run, wishes);
+        ui.add_space(sizes.space());
+        speed(ui, run, wishes);
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            switches(ui, view, wishes);
+        });
+    });
+}
+
+fn travel(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
+    let (icon, name) = if run.playback().is_playing() {
+        (Icon::Pause, "Pause")
+    } else {
+        (Icon::Play, "Start")
+    };
+    let buttons = [
+        (Icon::Reset, "Reset", "R", Travel::Reset),
+        (Icon::StepBack, "One step back", "Page up", Travel::StepBack),
+        (Icon::EventBack, "One pass back", "←", Travel::EventBack),
+        (icon, name, "Space", Travel::PlayPause),
+        (Icon::EventForward, "One pass on", "→", Travel::EventForward),
+        (Icon::StepForward, "One step", "Page down", Travel::StepForward),
+    ];
+    for (icon, name, key, travel) in buttons {
+        let weight = if travel == Travel::PlayPause {
+            Weight::Primary
+        } else {
+            Weight::Plain
+        };
+        let response = icon_button(ui, icon, weight, name);
+        if response.on_hover_text(format!("{name} ({key})")).clicked() {
+            wishes.push(Wish::Travel(travel));
+        }
+    }
+}
+
+fn speed(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
+    let slower = icon_button(ui, Icon::Minus, Weight::Plain, "Slower");
+    if slower.on_hover_text("Slower ([)").clicked() {
+        wishes.push(Wish::Travel(Travel::Slower));
+    }
+    let text = run.playback().speed().text();
+    let width = ui.spacing().interact_size.y * 5.6;
+    let label = eframe::egui::Label::new(RichText::new(text));
+    ui.add_sized([width, ui.spacing().interact_size.y], label)
+        .on_hover_text("Virtual time, slowed down or sped up to be watched");
+    let faster = icon_button(ui, Icon::Plus, Weight::Plain, "Faster");
+    if faster.on_hover_text("Faster (])").clicked() {
+        wishes.push(Wish::Travel(Travel::Faster));
+    }
+}
+
+/// From the right.
+fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
+    let selected = |on: bool, text: &'static str| Button::new(text).selected(on);
+    let help = ui
+        .add(selected(view.dialog == Some(Dialog::Help), "?"))
+        .accessible_name("Keys");
+    if help.on_hover_text("Keys (?)").clicked() {
+        wishes.push(Wish::Show(Show::Help));
+    }
+    let theme = icon_button(ui, Icon::Theme, Weight::Plain, "Light or dark");
+    if theme.on_hover_text("Light or dark (L)").clicked() {
+        wishes.push(Wish::Show(Show::Theme));
+    }
+    let presenting = view.text == TextSize::Presenter;
+    let presenter = ui.add(selected(presenting, "Presenter"));
+    if presenter
+        .on_hover_text("Larger text for a classroom (V)")
+        .clicked()
+    {
+        wishes.push(Wish::Show(Show::Presenter));
+    }
+    let export = ui.add(selected(view.dialog == Some(Dialog::Export), "Export…"));
+    if export
+        .on_hover_text("Save a picture or a trace (E)")
+        .clicked()
+    {
+        wishes.push(Wish::Show(Show::Export));
+    }
+}
+
+/// What is being seen, in a line over the timeline.
+pub(super) fn status(ui: &mut Ui, run: &Run, view: &View) {
+    let at = run.playback().at();
+    let (palette, sizes) = (view.palette(), view.sizes());
+    let step = RichText::new(format!("Step {}", at.step + 1))
+        .font(font(sizes.body, FontWeight::SemiBold));
+    ui.label(step);
+    let clock = format!("{} of {} virtual time, emulated", at.time, run.length());
+    ui.label(RichText::new(clock).color(color(palette.text_weak)));
+    if let Some((text, fault)) = notice(run) {
+        let tint = if fault { palette.error } else { palette.accent };
+        ui.label(RichText::new(text).color(color(tint)));
+    }
+}
+
+/// What else there is to say, and whether it is a fault.
+fn notice(run: &Run) -> Option<(String, bool)> {
+    use crate::session::Status;
+    match &run.snapshot().status {
+        Status::Failed(why) => Some((format!("Training failed: {why}"), true)),
+        Status::Preparing => Some(("preparing…".to_owned(), false)),
+        Status::Ready | Status::Training if run.waits() => {
+            Some(("training this step…".to_owned(), false))
+        }
+        Status::Ready | Status::Training => None,
+    }
+}

@@ -1,0 +1,159 @@
+//! How the window is set up: colours, text size, which panels are open.
+
+use std::collections::BTreeSet;
+
+use crate::scene::tokens::{Palette, Sizes, Theme};
+
+use super::wish::{Panel, Show};
+
+/// How large texts are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextSize {
+    /// For whoever sits before it.
+    #[default]
+    Desk,
+    /// For the back of a classroom.
+    Presenter,
+}
+
+/// Something over the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialog {
+    /// The keys.
+    Help,
+    /// Where to save a file.
+    Export,
+}
+
+/// How the window is set up.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    /// Colours.
+    pub(super) theme: Theme,
+    /// How large texts are.
+    pub(super) text: TextSize,
+    /// Whether the controls are folded away.
+    pub(super) controls_folded: bool,
+    /// What lies over the window.
+    pub(super) dialog: Option<Dialog>,
+    /// The open panels; before anybody has opened or closed one, as many as have room.
+    panels: Option<BTreeSet<Panel>>,
+    sizes: Sizes,
+    room: usize,
+}
+
+impl View {
+    /// Set up with `theme` and `text`.
+    pub(super) fn new(theme: Theme, text: TextSize) -> Self {
+        Self {
+            theme,
+            text,
+            controls_folded: false,
+            dialog: None,
+            panels: None,
+            sizes: Sizes::DESK,
+            room: 3,
+        }
+    }
+
+    /// Fits text sizes to the height of the window; whether they changed.
+    pub(super) fn fit(&mut self, height: f32) -> bool {
+        let least = Sizes::DESK.body;
+        let body = match self.text {
+            TextSize::Desk => (height / 64.0).clamp(least, 18.0),
+            TextSize::Presenter => Sizes::presenter(height).body.max(height / 47.0),
+        };
+        let sizes = Sizes {
+            body: (body * 4.0).round() / 4.0,
+        };
+        let changed = sizes != self.sizes;
+        self.sizes = sizes;
+        changed
+    }
+
+    /// Text sizes and distances.
+    pub(super) fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// Colours.
+    pub(super) fn palette(&self) -> &'static Palette {
+        self.theme.palette()
+    }
+
+    /// Tells how many panels have room side by side.
+    pub(super) fn make_room(&mut self, panels: usize) {
+        self.room = panels.clamp(1, Panel::ALL.len());
+    }
+
+    /// The open panels, in order.
+    pub(super) fn panels(&self) -> Vec<Panel> {
+        let opened = |panel: &Panel| match &self.panels {
+            Some(panels) => panels.contains(panel),
+            None => Panel::ALL[..self.room].contains(panel),
+        };
+        Panel::ALL.into_iter().filter(opened).collect()
+    }
+
+    /// More or less of the window.
+    pub(super) fn show(&mut self, show: Show) {
+        match show {
+            Show::Panel(panel) => self.toggle_panel(panel),
+            Show::Controls => self.controls_folded = !self.controls_folded,
+            Show::Theme => {
+                self.theme = match self.theme {
+                    Theme::Dark => Theme::Light,
+                    Theme::Light => Theme::Dark,
+                }
+            }
+            Show::Presenter => {
+                self.text = match self.text {
+                    TextSize::Desk => TextSize::Presenter,
+                    TextSize::Presenter => TextSize::Desk,
+                }
+            }
+            Show::Help => self.toggle_dialog(Dialog::Help),
+            Show::Export => self.toggle_dialog(Dialog::Export),
+        }
+    }
+
+    fn toggle_panel(&mut self, panel: Panel) {
+        let mut panels: BTreeSet<Panel> = self.panels().into_iter().collect();
+        if !panels.remove(&panel) {
+            panels.insert(panel);
+        }
+        self.panels = Some(panels);
+    }
+
+    fn toggle_dialog(&mut self, dialog: Dialog) {
+        self.dialog = if self.dialog == Some(dialog) {
+            None
+        } else {
+            Some(dialog)
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_open_as_many_as_have_room_until_somebody_chooses() {
+        let mut view = View::new(Theme::Dark, TextSize::Desk);
+        view.make_room(2);
+        assert_eq!(view.panels(), [Panel::Loss, Panel::Mesh]);
+        view.show(Show::Panel(Panel::Loss));
+        view.make_room(5);
+        assert_eq!(view.panels(), [Panel::Mesh]);
+    }
+
+    #[test]
+    fn presenter_text_is_at_least_a_fiftieth_of_the_height() {
+        for height in [600.0, 720.0, 1080.0, 2160.0] {
+            let mut view = View::new(Theme::Dark, TextSize::Presenter);
+            view.fit(height);
+            assert!(view.sizes().body >= height / 50.0 - 0.13, "{height}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What somebody wants: panels and keys collect wishes, and the application grants them in one place.
+
+use super::edit::{Change, Field};
+use crate::scene::Hit;
+use crate::units::{Nanos, Rank};
+
+/// A way through the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Travel {
+    /// Play, or pause.
+    PlayPause,
+    /// To the end of a training step.
+    StepForward,
+    /// To the end of the one before.
+    StepBack,
+    /// To where the next pass starts or ends on any GPU.
+    EventForward,
+    /// To where the last one did.
+    EventBack,
+    /// To the start of this training step.
+    StepStart,
+    /// To its end.
+    StepEnd,
+    /// To a time in this step.
+    To(Nanos),
+    /// A speed up.
+    Faster,
+    /// A speed down.
+    Slower,
+    /// Start anew with the same configuration.
+    Reset,
+}
+
+/// A move of the timeline's part that is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// All of it.
+    Fit,
+    /// Closer.
+    ZoomIn,
+    /// Further.
+    ZoomOut,
+    /// Earlier.
+    Earlier,
+    /// Later.
+    Later,
+    /// The next GPU selected.
+    NextGpu,
+    /// The one before.
+    PreviousGpu,
+    /// Arrows from sends to receives, or not.
+    Arrows,
+}
+
+/// A panel under the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Panel {
+    /// Loss against the one-GPU run.
+    Loss,
+    /// Who holds what.
+    Mesh,
+    /// Memory per GPU.
+    Memory,
+    /// Hashes of the replicas' weights, and text before and after.
+    Replicas,
+    /// What moved between GPUs.
+    Traffic,
+    /// Bubble against micro-batches.
+    Bubble,
+}
+
+impl Panel {
+    /// All of them, the most telling first.
+    pub const ALL: [Self; 6] = [
+        Self::Loss,
+        Self::Mesh,
+        Self::Memory,
+        Self::Replicas,
+        Self::Traffic,
+        Self::Bubble,
+    ];
+
+    /// The name on its switch.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "Loss",
+            Self::Mesh => "Who holds what",
+            Self::Memory => "Memory",
+            Self::Replicas => "Weights and text",
+            Self::Traffic => "Traffic",
+            Self::Bubble => "Bubble",
+        }
+    }
+}
+
+/// A change to what is to be seen of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// A panel, or no longer.
+    Panel(Panel),
+    /// The controls, or no longer.
+    Controls,
+    /// Light colours, or dark ones.
+    Theme,
+    /// Larger text, or no longer.
+    Presenter,
+    /// The keys, or no longer.
+    Help,
+    /// Where to save a picture, or no longer.
+    Export,
+}
+
+/// What somebody wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// Another configuration.
+    Change(Change),
+    /// The next value of a control, or the one before.
+    Next(Field, Direction),
+    /// The offer of that number, of those that came with a refusal.
+    TakeOffer(usize),
+    /// The configuration before the last change.
+    Undo,
+    /// The change undone last.
+    Redo,
+    /// No more word of the refused change.
+    Dismiss,
+    /// Through the run.
+    Travel(Travel),
+    /// Another part of the timeline.
+    Look(Look),
+    /// More or less of the window.
+    Show(Show),
+    /// The groups of a GPU lit while it is pointed at, or nothing any more.
+    Point(Option<Rank>),
+    /// The groups of a GPU lit until another is chosen, or nothing any more.
+    Choose(Option<Rank>),
+    /// What was clicked on the timeline: its micro-batch is lit everywhere.
+    Select(Option<Hit>),
+    /// A file with the picture or the trace.
+    Save,
+}
+
+/// Which way a control goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the next value.
+    Up,
+    /// To the one before.
+    Down,
+}
