@@ -104,12 +104,15 @@ fn simulate_even(plan: &Plan) -> Trace {
                 ..
             } if in_layer => 300,
             What::AllReduce {
-                what: Reduction::Gradients(_),
+                what: Reduction::Gradients(_) | Reduction::TiedEmbedding,
                 elements,
                 ..
             } => elements,
-            What::AllReduce { .. } | What::Optimizer => 12_345,
-            What::Compute { .. } | What::Send { .. } | What::Receive { .. } => 0,
+            What::Optimizer => 12_345,
+            What::Compute { .. }
+            | What::Send { .. }
+            | What::Receive { .. }
+            | What::AllReduce { .. } => 0,
         };
         Price {
             occupies: Nanos(occupies),
@@ -223,4 +226,26 @@ fn case_15_memory_under_1f1b_is_bounded_by_what_is_in_flight() {
         2 * third,
         "stage 0 holds four micro-batches, stage 2 two"
     );
+}
+
+#[test]
+fn the_default_shows_bubble_transfer_and_waiting_and_mini_does_not_fit_one_gpu() {
+    let share = |kind, degrees: [usize; 3], of: fn(crate::trace::TimeSplit) -> Nanos| {
+        let trace = simulate(&model_plan(kind, degrees, 8, true, 8), &classroom());
+        let sum: Nanos = (0..trace.ranks.len())
+            .map(|rank| of(trace.split(rank)))
+            .sum();
+        sum.0 as f64 / (trace.makespan.0 * trace.ranks.len() as u64) as f64
+    };
+    let default = |of| share(ScheduleKind::OneFOneB, [2, 1, 4], of);
+    assert!(default(|split| split.idle) > 0.2);
+    assert!(default(|split| split.transfer) > 0.04);
+    assert!(default(|split| split.waiting) > 0.01);
+    // Without a pipeline there is no bubble, also where the loss is reduced several times in a row.
+    assert_eq!(
+        share(ScheduleKind::GPipe, [1, 4, 1], |split| split.idle),
+        0.0
+    );
+    let mini = ModelShape::preset("mini").unwrap();
+    assert!(mini.params() * 16 > classroom().hardware.memory().0);
 }

@@ -319,8 +319,9 @@ impl Lowering<'_> {
             label.0 += 1;
             waits.clear();
             for reduce in reduces.by_ref().take(segment.reduces) {
-                // The first waits for the segment; the others follow it on their stream.
-                waits = vec![self.reduce_tensor(issued.at, reduce, NewOp { label, ..op }, id)];
+                // The first waits for the segment; the others follow it on their stream. What comes next
+                // waits for all: so it is known what it waits for at each instant.
+                waits.push(self.reduce_tensor(issued.at, reduce, NewOp { label, ..op }, id));
                 label.0 += 1;
             }
             issued.last = Some(id);

@@ -67,7 +67,11 @@ impl App {
     }
 
     /// On a snapshot that never changes: for tests and pictures.
-    pub fn with_snapshot(cc: &CreationContext<'_>, options: &Options, snapshot: Arc<Snapshot>) -> Self {
+    pub fn with_snapshot(
+        cc: &CreationContext<'_>,
+        options: &Options,
+        snapshot: Arc<Snapshot>,
+    ) -> Self {
         Self::from_source(cc, Source::Still(snapshot), options)
     }
 
@@ -215,20 +219,25 @@ impl App {
 
     fn lay_out_dock(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
         let em = self.view.sizes().body;
-        self.view.make_room(dock::room(&self.view, ui.available_width() - em * 1.8));
+        self.view
+            .make_room(dock::room(&self.view, ui.available_width() - em * 1.8));
         let ground = Frame::new()
             .fill(theme::color(self.view.palette().background))
             .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.5) as i8));
         let window = ui.ctx().content_rect().height();
         let open = !self.view.panels().is_empty();
-        let panels = if open { dock::height(&self.view, window) } else { 0.0 };
+        let panels = if open {
+            dock::height(&self.view, window)
+        } else {
+            0.0
+        };
         let stage = Stage {
             run: &self.run,
             view: &self.view,
             attention: &self.attention,
         };
         egui::Panel::bottom("dock")
-            .exact_size(panels + cards::height(&self.view) + em * 4.0)
+            .exact_size(panels + cards::height(&self.view) + em * 1.4)
             .resizable(false)
             .show_separator_line(false)
             .frame(ground)
@@ -236,8 +245,8 @@ impl App {
                 if let Some(step) = self.run.timeline() {
                     cards::show(ui, &figures::figures(step), &self.view);
                 }
-                ui.horizontal(|ui| dock::switches(ui, &self.view, wishes));
                 if open {
+                    ui.add_space(self.view.sizes().gap() * 0.5);
                     dock::show(ui, stage, &self.bubbles, wishes);
                 }
             });

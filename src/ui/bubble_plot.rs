@@ -63,7 +63,11 @@ impl BubblePlot {
         let dots: Vec<(f64, f64)> = dots
             .map(|seen| (seen.config.layout.micro_batches as f64, seen.bubble))
             .collect();
-        let highest = curve.iter().chain(&dots).map(|&(_, y)| y).fold(0.1, f64::max);
+        let highest = curve
+            .iter()
+            .chain(&dots)
+            .map(|&(_, y)| y)
+            .fold(0.1, f64::max);
         let ranges = Ranges {
             x: (1.0, most as f64),
             y: (0.0, highest * 1.05),

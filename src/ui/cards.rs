@@ -80,8 +80,14 @@ fn explanation(label: &str) -> &'static str {
             "Time in which a GPU has nothing to compute because something it needs is in flight. \
              Waiting: in a collective whose members are not all there yet"
         }
-        "Peak memory" => "Of the GPU that takes most: parameters, gradients, optimizer state, activations",
-        "Speed-up" => "Times faster than the same batch on one such GPU. Efficiency: speed-up over the number of GPUs",
-        _ => "Tokens trained on in a second of virtual time. MFU: the model's FLOPs over what the GPUs could do",
+        "Peak memory" => {
+            "Of the GPU that takes most: parameters, gradients, optimizer state, activations"
+        }
+        "Speed-up on one GPU" => {
+            "Times faster than the same batch on one such GPU. Efficiency: speed-up over the number of GPUs"
+        }
+        _ => {
+            "Tokens trained on in a second of virtual time. MFU: the model's FLOPs over what the GPUs could do"
+        }
     }
 }

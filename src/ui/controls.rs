@@ -9,6 +9,7 @@ use crate::session::Config;
 use crate::shape::PRESETS;
 use crate::units::three_digits;
 
+use super::dock;
 use super::edit::{Change, Field, Refusal};
 use super::run::Run;
 use super::stepper::{self, Number, choice, number};
@@ -48,6 +49,8 @@ fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     model(ui, (run, view), wishes);
     hardware(ui, (run, view), wishes);
     undo(ui, run, wishes);
+    heading(ui, view, "Panels");
+    dock::switches(ui, view, wishes);
 }
 
 /// Whether any schedule holds several stages on a GPU.
@@ -73,7 +76,9 @@ fn number_with_refusal(
     (run, view): (&Run, &View),
     wishes: &mut Vec<Wish>,
 ) {
-    let refusal = run.refusal().filter(|refusal| refusal.asked.field() == field);
+    let refusal = run
+        .refusal()
+        .filter(|refusal| refusal.asked.field() == field);
     let asked = refusal.and_then(|refusal| match refusal.asked {
         Change::Number(_, value) => Some(value),
         _ => None,
@@ -147,7 +152,13 @@ fn schedule(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
         .into_iter()
         .map(|kind| (kind.title().to_owned(), Change::Schedule(kind)))
         .collect();
-    choice_with_refusal(ui, (run, view), run.config().schedule_title(), &choices, wishes);
+    choice_with_refusal(
+        ui,
+        (run, view),
+        run.config().schedule_title(),
+        &choices,
+        wishes,
+    );
 }
 
 fn model(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
@@ -198,7 +209,9 @@ fn choice_with_refusal(
     let Some(field) = choices.first().map(|(_, change)| change.field()) else {
         return;
     };
-    let refusal = run.refusal().filter(|refusal| refusal.asked.field() == field);
+    let refusal = run
+        .refusal()
+        .filter(|refusal| refusal.asked.field() == field);
     let asked = refusal.and_then(|refusal| {
         let found = choices.iter().find(|(_, change)| *change == refusal.asked);
         found.map(|(text, _)| text.as_str())

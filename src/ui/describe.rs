@@ -108,9 +108,7 @@ fn why_idle(trace: &Trace, rank: Rank, hit: &Hit, label: &Label) -> String {
 
 /// The end of the transfer that follows an idle gap, or of the gap itself.
 fn after_transfer(trace: &Trace, hit: &Hit) -> Nanos {
-    let next = trace
-        .lane(hit.rank_index, Stream::Compute)
-        .at(hit.span.end);
+    let next = trace.lane(hit.rank_index, Stream::Compute).at(hit.span.end);
     next.filter(|span| span.phase == Phase::Transfer)
         .map_or(hit.span.end, |span| span.end)
 }
@@ -125,10 +123,9 @@ fn arrival(trace: &Trace, rank: Rank, time: Nanos) -> Option<&Arrow> {
 
 fn moved(label: &Label, hit: &Hit) -> String {
     let rate = label.bytes as f64 / hit.span.duration().secs().max(1e-12) / 1e9;
-    let group = label
-        .group
-        .as_deref()
-        .map_or(String::new(), |group| format!(" in the {} group", group.to_uppercase()));
+    let group = label.group.as_deref().map_or(String::new(), |group| {
+        format!(" in the {} group", group.to_uppercase())
+    });
     format!("{}{group} at {rate:.2} GB/s", Bytes(label.bytes))
 }
 

@@ -1,6 +1,8 @@
 //! The panels under the timeline, side by side: those that are open.
 
-use eframe::egui::{Button, Frame, Margin, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
+use eframe::egui::{
+    Align, Button, Frame, Layout, Margin, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2,
+};
 
 use crate::scene::fonts::Weight;
 
@@ -16,24 +18,26 @@ const LEAST_WIDTH: f32 = 19.0;
 
 /// How high the panels are in a window of that height.
 pub(super) fn height(view: &View, window: f32) -> f32 {
-    (window * 0.215).max(view.sizes().body * 9.5)
+    (window * 0.21).max(view.sizes().body * 10.5)
 }
 
 /// Switches for all panels.
 pub(super) fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     let open = view.panels();
-    for (index, panel) in Panel::ALL.into_iter().enumerate() {
-        let text = RichText::new(panel.name()).small();
-        let button = Button::selectable(open.contains(&panel), text);
-        let key = index + 1;
-        if ui
-            .add(button)
-            .on_hover_text(format!("Open or close ({key})"))
-            .clicked()
-        {
-            wishes.push(Wish::Show(Show::Panel(panel)));
+    ui.horizontal_wrapped(|ui| {
+        for (index, panel) in Panel::ALL.into_iter().enumerate() {
+            let text = RichText::new(panel.name()).small();
+            let button = Button::selectable(open.contains(&panel), text);
+            let key = index + 1;
+            let response = ui.add(button);
+            if response
+                .on_hover_text(format!("Open or close ({key})"))
+                .clicked()
+            {
+                wishes.push(Wish::Show(Show::Panel(panel)));
+            }
         }
-    }
+    });
 }
 
 /// How many panels have room side by side.
@@ -56,7 +60,10 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, bubbles: &BubblePlot, wishes: 
             for panel in panels {
                 let (rect, _) =
                     ui.allocate_exact_size(vec2(width, height), eframe::egui::Sense::hover());
-                let builder = UiBuilder::new().max_rect(rect).id_salt(panel.name());
+                let builder = UiBuilder::new()
+                    .max_rect(rect)
+                    .layout(Layout::top_down(Align::Min))
+                    .id_salt(panel.name());
                 let mut inner = ui.new_child(builder);
                 inner.shrink_clip_rect(rect);
                 framed(&mut inner, rect, panel, (stage, bubbles), wishes);

@@ -11,7 +11,7 @@ use super::wish::Direction;
 
 /// A control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
+pub(super) enum Field {
     /// Data-parallel degree.
     Dp,
     /// Tensor-parallel degree.
@@ -36,7 +36,7 @@ pub enum Field {
 
 impl Field {
     /// Those that are numbers.
-    pub const NUMBERS: [Self; 6] = [
+    pub(super) const NUMBERS: [Self; 6] = [
         Self::Dp,
         Self::Tp,
         Self::Pp,
@@ -46,7 +46,7 @@ impl Field {
     ];
 
     /// The name beside the control.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Dp => "Data parallel",
             Self::Tp => "Tensor parallel",
@@ -62,7 +62,7 @@ impl Field {
     }
 
     /// The value of a number.
-    pub fn number(self, layout: &Layout) -> Option<usize> {
+    pub(super) fn number(self, layout: &Layout) -> Option<usize> {
         match self {
             Self::Dp => Some(layout.dp),
             Self::Tp => Some(layout.tp),
@@ -89,7 +89,7 @@ impl Field {
 
 /// A change of one control.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(super) enum Change {
     /// Of a number.
     Number(Field, usize),
     /// Of the order of work.
@@ -104,7 +104,7 @@ pub enum Change {
 
 impl Change {
     /// Which control changes.
-    pub fn field(&self) -> Field {
+    pub(super) fn field(&self) -> Field {
         match self {
             Self::Number(field, _) => *field,
             Self::Schedule(_) => Field::Schedule,
@@ -115,7 +115,7 @@ impl Change {
     }
 
     /// What it asks for: `Tensor parallel 4`.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let value = match self {
             Self::Number(_, value) => value.to_string(),
             Self::Schedule(kind) => kind.title().to_owned(),
@@ -126,7 +126,7 @@ impl Change {
     }
 
     /// The configuration with the change, unchecked.
-    pub fn made_to(&self, config: &Config) -> Result<Config, ConfigError> {
+    pub(super) fn made_to(&self, config: &Config) -> Result<Config, ConfigError> {
         let mut config = config.clone();
         match *self {
             Self::Number(field, value) => {
@@ -146,7 +146,7 @@ impl Change {
     }
 
     /// The configuration with the change, if there can be one.
-    pub fn applied(&self, config: &Config) -> Result<Config, ConfigError> {
+    pub(super) fn applied(&self, config: &Config) -> Result<Config, ConfigError> {
         let config = self.made_to(config)?;
         check(&config)?;
         Ok(config)
@@ -154,7 +154,7 @@ impl Change {
 }
 
 /// Whether a configuration can be; lowering the plan, which may find more, is left to the session.
-pub fn check(config: &Config) -> Result<(), ConfigError> {
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     config.model.check()?;
     config.layout.mesh()?;
     if config.custom.is_none() {
@@ -164,22 +164,22 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
 }
 
 /// One or more changes that together can be.
-pub type Offer = Vec<Change>;
+pub(super) type Offer = Vec<Change>;
 
 /// A change that cannot be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub(super) struct Refusal {
     /// What was asked for.
-    pub asked: Change,
+    pub(super) asked: Change,
     /// Why it cannot be.
-    pub reason: String,
+    pub(super) reason: String,
     /// The nearest that can.
-    pub offers: Vec<Offer>,
+    pub(super) offers: Vec<Offer>,
 }
 
 impl Refusal {
     /// What an offer's button says.
-    pub fn offer_text(&self, offer: &Offer) -> String {
+    pub(super) fn offer_text(&self, offer: &Offer) -> String {
         let kept = |change: &&Change| **change != self.asked;
         let parts: Vec<String> = offer.iter().filter(kept).map(Change::text).collect();
         parts.join(", ")
@@ -192,7 +192,7 @@ const REACH: usize = 64;
 const MOST_OFFERS: usize = 4;
 
 /// `asked`, refused for `error`, with the nearest values that can be.
-pub fn refuse(config: &Config, asked: Change, error: &ConfigError) -> Refusal {
+pub(super) fn refuse(config: &Config, asked: Change, error: &ConfigError) -> Refusal {
     let mut offers = near_it(config, &asked);
     offers.extend(beside_it(config, &asked));
     offers.truncate(MOST_OFFERS);
@@ -248,7 +248,7 @@ fn beside_it(config: &Config, asked: &Change) -> Vec<Offer> {
 }
 
 /// The next value of a control, or the one before. From a refused value it goes on, so that a press more gets past it.
-pub fn next(
+pub(super) fn next(
     config: &Config,
     refused: Option<&Refusal>,
     field: Field,
@@ -311,39 +311,39 @@ fn neighbour<T: Copy + PartialEq>(all: &[T], now: &T, direction: Direction) -> T
 
 /// Configurations to go back and forth between.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub(super) struct History {
     past: Vec<Config>,
     future: Vec<Config>,
 }
 
 impl History {
     /// Remembers `left`, which another configuration takes the place of.
-    pub fn leave(&mut self, left: Config) {
+    pub(super) fn leave(&mut self, left: Config) {
         self.past.push(left);
         self.future.clear();
     }
 
     /// The configuration before `now`.
-    pub fn undo(&mut self, now: &Config) -> Option<Config> {
+    pub(super) fn undo(&mut self, now: &Config) -> Option<Config> {
         let config = self.past.pop()?;
         self.future.push(now.clone());
         Some(config)
     }
 
     /// The configuration that `now` was undone from.
-    pub fn redo(&mut self, now: &Config) -> Option<Config> {
+    pub(super) fn redo(&mut self, now: &Config) -> Option<Config> {
         let config = self.future.pop()?;
         self.past.push(now.clone());
         Some(config)
     }
 
     /// Whether there is anything to undo.
-    pub fn can_undo(&self) -> bool {
+    pub(super) fn can_undo(&self) -> bool {
         !self.past.is_empty()
     }
 
     /// Whether there is anything to redo.
-    pub fn can_redo(&self) -> bool {
+    pub(super) fn can_redo(&self) -> bool {
         !self.future.is_empty()
     }
 }
@@ -361,11 +361,7 @@ mod tests {
     #[test]
     fn an_illegal_degree_says_why_and_offers_its_neighbours() {
         let refusal = refused(Change::Number(Field::Tp, 3));
-        assert!(
-            refusal.reason.contains("whole heads"),
-            "{}",
-            refusal.reason
-        );
+        assert!(refusal.reason.contains("whole heads"), "{}", refusal.reason);
         let offers: Vec<String> = refusal
             .offers
             .iter()

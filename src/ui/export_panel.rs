@@ -44,7 +44,7 @@ impl ExportPanel {
     /// Shows the form.
     pub(super) fn show(&mut self, ui: &Ui, view: &View, wishes: &mut Vec<Wish>) {
         let sizes = view.sizes();
-        let modal = Modal::new(Id::new("export")).show(ui.ctx(), |ui| {
+        let modal = Modal::new(Id::unique("export")).show(ui.ctx(), |ui| {
             ui.set_width(sizes.body * 32.0);
             ui.label(RichText::new("Export").font(font(sizes.title(), Weight::SemiBold)));
             ui.label("Saves the timeline of the step at the playhead. The ending says as what");
@@ -52,8 +52,7 @@ impl ExportPanel {
             let label = ui.label("File");
             let field = TextEdit::singleline(&mut self.path).desired_width(f32::INFINITY);
             let field = ui.add(field).labelled_by(label.id);
-            let entered =
-                field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
             ui.horizontal(|ui| {
                 if ui.button("Save").clicked() || entered {
                     wishes.push(Wish::Save);
@@ -133,7 +132,10 @@ fn save(
 /// The picture of a step, with its figures and where it comes from.
 fn picture(step: &Timeline, theme: Theme, arrows: Arrows) -> Picture {
     let config = &step.report.config;
-    let cards: Vec<Card> = figures(step).into_iter().map(|figure| figure.card).collect();
+    let cards: Vec<Card> = figures(step)
+        .into_iter()
+        .map(|figure| figure.card)
+        .collect();
     Picture {
         title: config.layout_line(),
         stamp: Stamp {

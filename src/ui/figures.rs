@@ -60,7 +60,7 @@ fn exposed(report: &Report) -> Figure {
         sum / gpus / report.makespan_s.max(f64::MIN_POSITIVE)
     };
     let (transfer, waiting) = (share(|rank| rank.transfer_s), share(|rank| rank.wait_s));
-    let note = format!("of the step · waiting {}", percent(waiting));
+    let note = format!("waiting {}", percent(waiting));
     figure("Exposed transfer", percent(transfer), note)
 }
 
@@ -90,8 +90,8 @@ fn memory(report: &Report) -> Figure {
 
 fn speedup(report: &Report) -> Figure {
     let value = format!("{} ×", three_digits(report.speedup));
-    let note = format!("one GPU · efficiency {}", percent(report.efficiency));
-    figure("Speed-up", value, note)
+    let note = format!("efficiency {}", percent(report.efficiency));
+    figure("Speed-up on one GPU", value, note)
 }
 
 fn tokens(report: &Report) -> Option<Figure> {
@@ -101,12 +101,13 @@ fn tokens(report: &Report) -> Option<Figure> {
         rate if rate >= 1e4 => (rate / 1e3, " k"),
         rate => (rate, ""),
     };
-    let note = report
-        .mfu
-        .map_or("a second".to_owned(), |mfu| format!("a second · MFU {}", percent(mfu)));
+    let note = match report.mfu {
+        Some(mfu) => format!("a second · MFU {}", percent(mfu)),
+        None => "a second".to_owned(),
+    };
     Some(figure(
         "Tokens",
         format!("{}{unit}/s", three_digits(value)),
-        note.replace("a second · ", ""),
+        note,
     ))
 }

@@ -12,7 +12,7 @@ use super::wish::{Show, Wish};
 /// Shows the keys.
 pub(super) fn show(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     let sizes = view.sizes();
-    let modal = Modal::new(Id::new("keys")).show(ui.ctx(), |ui| {
+    let modal = Modal::new(Id::unique("keys")).show(ui.ctx(), |ui| {
         ui.label(RichText::new("Keys").font(font(sizes.title(), Weight::SemiBold)));
         let room = ui.ctx().content_rect().height() - sizes.body * 10.0;
         ScrollArea::vertical().max_height(room).show(ui, |ui| {

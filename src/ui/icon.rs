@@ -58,16 +58,32 @@ pub(super) fn icon_button(ui: &mut Ui, icon: Icon, weight: Weight, name: &str) -
     let visuals = ui.style().interact(&response);
     let accent = ui.visuals().hyperlink_color;
     let primary = weight == Weight::Primary;
-    let fill = if primary { accent } else { visuals.weak_bg_fill };
+    let fill = if primary {
+        accent
+    } else {
+        visuals.weak_bg_fill
+    };
     let stroke = if response.has_focus() {
-        Stroke::new(2.0, if primary { visuals.fg_stroke.color } else { accent })
+        Stroke::new(
+            2.0,
+            if primary {
+                visuals.fg_stroke.color
+            } else {
+                accent
+            },
+        )
     } else if response.hovered() {
         visuals.bg_stroke
     } else {
         Stroke::NONE
     };
-    ui.painter()
-        .rect(rect, visuals.corner_radius, fill, stroke, StrokeKind::Inside);
+    ui.painter().rect(
+        rect,
+        visuals.corner_radius,
+        fill,
+        stroke,
+        StrokeKind::Inside,
+    );
     let ink = if primary {
         ui.visuals().extreme_bg_color
     } else {
@@ -118,8 +134,16 @@ fn draw(painter: &Painter, icon: Icon, room: Rect, ink: Color32) {
             horizontal(painter, room, stroke);
             painter.line_segment([at(0.5, 0.0), at(0.5, 1.0)], stroke);
         }
-        Icon::Left => chevron(painter, [at(0.68, 0.05), at(0.28, 0.5), at(0.68, 0.95)], stroke),
-        Icon::Right => chevron(painter, [at(0.32, 0.05), at(0.72, 0.5), at(0.32, 0.95)], stroke),
+        Icon::Left => chevron(
+            painter,
+            [at(0.68, 0.05), at(0.28, 0.5), at(0.68, 0.95)],
+            stroke,
+        ),
+        Icon::Right => chevron(
+            painter,
+            [at(0.32, 0.05), at(0.72, 0.5), at(0.32, 0.95)],
+            stroke,
+        ),
         Icon::Reset => circle_arrow(painter, room, stroke),
         Icon::Theme => {
             let radius = room.width() * 0.5;

@@ -7,7 +7,7 @@ use super::wish::{Direction, Look, Panel, Show, Travel, Wish};
 
 /// What a key is for, as the list groups them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub(super) enum Group {
     /// Going through the run.
     Run,
     /// Looking at the timeline.
@@ -20,10 +20,10 @@ pub enum Group {
 
 impl Group {
     /// All of them, in the list's order.
-    pub const ALL: [Self; 4] = [Self::Run, Self::Timeline, Self::Layout, Self::Window];
+    pub(super) const ALL: [Self; 4] = [Self::Run, Self::Timeline, Self::Layout, Self::Window];
 
     /// Its heading.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Run => "Run",
             Self::Timeline => "Timeline",
@@ -44,15 +44,15 @@ enum Focus {
 
 /// A key and what it wishes for.
 #[derive(Debug)]
-pub struct Binding {
+pub(super) struct Binding {
     /// The key's name in the list.
-    pub shown: &'static str,
+    pub(super) shown: &'static str,
     /// What it does.
-    pub does: &'static str,
+    pub(super) does: &'static str,
     /// Where it is listed.
-    pub group: Group,
+    pub(super) group: Group,
     /// What it wishes for.
-    pub wish: Wish,
+    pub(super) wish: Wish,
     keys: &'static [(Modifiers, Key)],
     focus: Focus,
 }
@@ -97,7 +97,7 @@ const UP: Direction = Direction::Up;
 const DOWN: Direction = Direction::Down;
 
 /// All keys. Those with more modifiers come first, as the first that matches is taken.
-pub static BINDINGS: &[Binding] = &[
+pub(super) static BINDINGS: &[Binding] = &[
     shared(
         Group::Run,
         "Space or .",
@@ -437,7 +437,7 @@ pub static BINDINGS: &[Binding] = &[
 ];
 
 /// What the keys pressed since the last frame wish for; they are taken from the input.
-pub fn pressed(ctx: &Context) -> Vec<Wish> {
+pub(super) fn pressed(ctx: &Context) -> Vec<Wish> {
     if ctx.text_edit_focused() {
         return Vec::new();
     }

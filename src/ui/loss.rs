@@ -49,18 +49,13 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View) {
     let palette = view.palette();
     let gpus = run.config().layout.dp * run.config().layout.tp * run.config().layout.pp;
     let (text, tint) = match Check::of(records) {
-        Check::Pending if records.is_empty() => {
-            (waiting_text(run).to_owned(), palette.text_weak)
-        }
+        Check::Pending if records.is_empty() => (waiting_text(run).to_owned(), palette.text_weak),
         Check::Pending => ("The one-GPU run follows".to_owned(), palette.text_weak),
         Check::Equal(by) => (
             format!("✓ {gpus} GPUs equal one GPU, to {by:.0e}"),
             palette.success,
         ),
-        Check::Different(by) => (
-            format!("✗ differs from one GPU by {by:.0e}"),
-            palette.error,
-        ),
+        Check::Different(by) => (format!("✗ differs from one GPU by {by:.0e}"), palette.error),
     };
     ui.label(RichText::new(text).color(color(tint)));
     let size = ui.available_size();
@@ -103,7 +98,12 @@ fn draw(ui: &Ui, rect: eframe::egui::Rect, records: &[Arc<StepRecord>], view: &V
         y: (low, high),
     };
     let marks = if records.is_empty() {
-        ["step 1".to_owned(), String::new(), String::new(), String::new()]
+        [
+            "step 1".to_owned(),
+            String::new(),
+            String::new(),
+            String::new(),
+        ]
     } else {
         [
             "step 1".to_owned(),

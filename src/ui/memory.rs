@@ -27,7 +27,10 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, step: &Timeline, wishes: &mut 
     let peak = peak.unwrap_or_default();
     heading(ui, (peak, capacity), view);
     let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::click());
-    let name = format!("Memory of {} GPUs, most {peak} of {capacity}", step.trace.memory.len());
+    let name = format!(
+        "Memory of {} GPUs, most {peak} of {capacity}",
+        step.trace.memory.len()
+    );
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, name.as_str()));
     let bars = Bars::new(rect, step, (peak, capacity), view);
     bars.paint(ui, step, time, stage);
@@ -52,7 +55,10 @@ fn heading(ui: &mut Ui, (peak, capacity): (Bytes, Bytes), view: &View) {
     let (text, tint) = if peak > capacity {
         (format!("Does not fit: {peak} of {capacity}"), palette.error)
     } else {
-        (format!("Peak {peak} of {capacity} a GPU"), palette.text_weak)
+        (
+            format!("Peak {peak} of {capacity} a GPU"),
+            palette.text_weak,
+        )
     };
     ui.label(RichText::new(text).color(color(tint)));
 }
@@ -80,12 +86,7 @@ struct Bars<'a> {
 }
 
 impl<'a> Bars<'a> {
-    fn new(
-        rect: Rect,
-        step: &Timeline,
-        (peak, capacity): (Bytes, Bytes),
-        view: &'a View,
-    ) -> Self {
+    fn new(rect: Rect, step: &Timeline, (peak, capacity): (Bytes, Bytes), view: &'a View) -> Self {
         let em = view.sizes().body;
         let area = Rect::from_min_max(
             rect.min + vec2(0.0, em * 0.3),
@@ -130,7 +131,8 @@ impl<'a> Bars<'a> {
             let y = self.y(self.capacity);
             let ends = [pos2(self.area.left(), y), pos2(self.area.right(), y)];
             let stroke = Stroke::new(1.5, color(palette.memory.capacity));
-            ui.painter().extend(Shape::dashed_line(&ends, stroke, 5.0, 4.0));
+            ui.painter()
+                .extend(Shape::dashed_line(&ends, stroke, 5.0, 4.0));
         }
     }
 
@@ -157,10 +159,15 @@ impl<'a> Bars<'a> {
         }
         let peak = memory.peak();
         let over = peak > self.capacity;
-        let outline = if over { palette.error } else { palette.memory.activations };
+        let outline = if over {
+            palette.error
+        } else {
+            palette.memory.activations
+        };
         let rect = Rect::from_min_max(pos2(left, self.y(peak)), pos2(right, self.area.bottom()));
         let stroke = Stroke::new(1.0, shade(outline));
-        ui.painter().rect_stroke(rect, 0.0, stroke, StrokeKind::Inside);
+        ui.painter()
+            .rect_stroke(rect, 0.0, stroke, StrokeKind::Inside);
     }
 
     fn number(&self, ui: &Ui, index: usize, rank: u32) {

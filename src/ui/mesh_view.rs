@@ -85,8 +85,10 @@ fn explain(ui: &mut Ui, step: &Timeline, groups: Option<&Groups>, view: &View) {
             let more = if members.len() > 6 { "…" } else { "" };
             let text = format!("{} {}{more}", axis.name().to_uppercase(), list.join(" "));
             let tint = color(axis_colour(view, *axis));
-            let (rect, _) =
-                ui.allocate_exact_size(vec2(view.sizes().body * 0.7, view.sizes().body * 0.7), Sense::hover());
+            let (rect, _) = ui.allocate_exact_size(
+                vec2(view.sizes().body * 0.7, view.sizes().body * 0.7),
+                Sense::hover(),
+            );
             ui.painter()
                 .rect_stroke(rect, 2.0, Stroke::new(2.0, tint), StrokeKind::Inside);
             ui.label(RichText::new(text).small());
@@ -250,7 +252,13 @@ impl<'a> Grid<'a> {
     ) {
         let (palette, sizes) = (self.view.palette(), self.view.sizes());
         let size = sizes.small();
-        let ink = |colour: Colour| color(if dimmed { palette.dimmed(colour) } else { colour });
+        let ink = |colour: Colour| {
+            color(if dimmed {
+                palette.dimmed(colour)
+            } else {
+                colour
+            })
+        };
         let room = rect.width() - 4.0;
         let names = [format!("GPU {rank}"), rank.to_string()];
         let Some(name) = names

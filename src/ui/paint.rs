@@ -77,8 +77,7 @@ fn paint_text(painter: &Painter, text: &Text, origin: Pos2) {
         return;
     }
     let tint = color(text.colour);
-    let galley =
-        painter.layout_no_wrap(text.words.clone(), font(text.size, text.weight), tint);
+    let galley = painter.layout_no_wrap(text.words.clone(), font(text.size, text.weight), tint);
     let baseline = galley
         .rows
         .first()
@@ -219,12 +218,7 @@ impl Builder {
         self.tessellator.tessellate_path(&path, &mut self.mesh);
     }
 
-    fn steps(
-        &mut self,
-        points: &[crate::scene::Point],
-        (end, base): (f32, f32),
-        fill: Color32,
-    ) {
+    fn steps(&mut self, points: &[crate::scene::Point], (end, base): (f32, f32), fill: Color32) {
         for (index, at) in points.iter().enumerate() {
             let right = points.get(index + 1).map_or(end, |next| next.x).min(end);
             let rect = Rect::new(at.x, at.y, right - at.x, base - at.y);
@@ -255,18 +249,23 @@ fn cut(polygon: &[Pos2], side: impl Fn(Pos2) -> f32) -> Vec<Pos2> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::tokens::Theme;
     use crate::scene::Size;
+    use crate::scene::tokens::Theme;
 
     #[test]
     fn stripes_stay_within_their_quad() {
         let palette = Theme::Dark.palette();
         let rect = Rect::new(13.0, 7.0, 40.0, 21.0);
-        for hatch in [Hatch::Bubble(palette.bubble), Hatch::Waiting(palette.waiting)] {
+        for hatch in [
+            Hatch::Bubble(palette.bubble),
+            Hatch::Waiting(palette.waiting),
+        ] {
             let scene = Scene {
                 size: Size::new(100.0, 100.0),
                 background: palette.background,
-                shapes: vec![Shape::Quad(Quad::new(rect, palette.bubble_bed).hatched(hatch))],
+                shapes: vec![Shape::Quad(
+                    Quad::new(rect, palette.bubble_bed).hatched(hatch),
+                )],
             };
             let painted = Painted::new(scene, pos2(100.0, 50.0), 1.0);
             let bounds = painted.mesh.calc_bounds();

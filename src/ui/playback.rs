@@ -16,7 +16,7 @@ pub struct Position {
 
 /// How much virtual time a second shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speed {
+pub(super) enum Speed {
     /// So much.
     PerSecond(Nanos),
     /// All of every step, as soon as it is trained.
@@ -57,7 +57,7 @@ const LONGEST_FRAME: Duration = Duration::from_millis(100);
 
 impl Speed {
     /// The speed at which a step of `length` takes some eight seconds.
-    pub fn comfortable(length: Nanos) -> Self {
+    pub(super) fn comfortable(length: Nanos) -> Self {
         let wanted = length.0 as f64 / COMFORTABLE_SECS;
         let distance = |speed: u64| (speed as f64 / wanted.max(1.0)).ln().abs();
         let nearest = SPEEDS
@@ -68,7 +68,7 @@ impl Speed {
 
     /// The next faster one; the fastest has none.
     #[must_use]
-    pub fn faster(self) -> Self {
+    pub(super) fn faster(self) -> Self {
         match self {
             Self::Fastest => Self::Fastest,
             Self::PerSecond(now) => SPEEDS
@@ -80,7 +80,7 @@ impl Speed {
 
     /// The next slower one; the slowest has none.
     #[must_use]
-    pub fn slower(self) -> Self {
+    pub(super) fn slower(self) -> Self {
         let below = match self {
             Self::Fastest => u64::MAX,
             Self::PerSecond(now) => now.0,
@@ -90,7 +90,7 @@ impl Speed {
     }
 
     /// What it shows in a second: `1 s shows 2 ms`.
-    pub fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             Self::Fastest => "as fast as it trains".to_owned(),
             Self::PerSecond(shown) => format!("1 s shows {}", plain(shown)),
@@ -122,13 +122,13 @@ pub enum Motion {
 
 /// What there is to play.
 #[derive(Clone, Copy, Debug)]
-pub struct Road<F: Fn(u64) -> Nanos> {
+pub(super) struct Road<F: Fn(u64) -> Nanos> {
     /// Steps trained so far.
-    pub trained: u64,
+    pub(super) trained: u64,
     /// Whether there can be more.
-    pub trains: bool,
+    pub(super) trains: bool,
     /// A step's makespan.
-    pub length: F,
+    pub(super) length: F,
 }
 
 impl<F: Fn(u64) -> Nanos> Road<F> {
@@ -156,7 +156,7 @@ impl<F: Fn(u64) -> Nanos> Road<F> {
 
 /// The playhead.
 #[derive(Clone, Copy, Debug)]
-pub struct Playback {
+pub(super) struct Playback {
     at: Position,
     /// The furthest that has been seen: what is before it stays drawn when the playhead goes back.
     seen: Position,
@@ -168,7 +168,7 @@ pub struct Playback {
 
 impl Playback {
     /// At the start, playing or not.
-    pub fn new(motion: Motion) -> Self {
+    pub(super) fn new(motion: Motion) -> Self {
         Self {
             at: Position::default(),
             seen: Position::default(),
@@ -179,27 +179,27 @@ impl Playback {
     }
 
     /// Where the playhead is.
-    pub fn at(&self) -> Position {
+    pub(super) fn at(&self) -> Position {
         self.at
     }
 
     /// The furthest that has been seen.
-    pub fn seen(&self) -> Position {
+    pub(super) fn seen(&self) -> Position {
         self.seen
     }
 
     /// Whether time goes on by itself.
-    pub fn is_playing(&self) -> bool {
+    pub(super) fn is_playing(&self) -> bool {
         self.motion != Motion::Paused
     }
 
     /// The speed.
-    pub fn speed(&self) -> Speed {
+    pub(super) fn speed(&self) -> Speed {
         self.speed
     }
 
     /// Back to the start, for another run of steps of `length`; it goes on playing if it does.
-    pub fn restart(&mut self, length: Nanos) {
+    pub(super) fn restart(&mut self, length: Nanos) {
         self.at = Position::default();
         self.seen = Position::default();
         if let Motion::PlayingTo(_) = self.motion {
@@ -211,7 +211,7 @@ impl Playback {
     }
 
     /// Plays on, or stops.
-    pub fn toggle(&mut self) {
+    pub(super) fn toggle(&mut self) {
         self.motion = match self.motion {
             Motion::Paused => Motion::Playing,
             Motion::Playing | Motion::PlayingTo(_) => Motion::Paused,
@@ -219,17 +219,17 @@ impl Playback {
     }
 
     /// Stops.
-    pub fn pause(&mut self) {
+    pub(super) fn pause(&mut self) {
         self.motion = Motion::Paused;
     }
 
     /// A step faster.
-    pub fn faster(&mut self) {
+    pub(super) fn faster(&mut self) {
         self.choose(self.speed.faster());
     }
 
     /// A step slower.
-    pub fn slower(&mut self) {
+    pub(super) fn slower(&mut self) {
         self.choose(self.speed.slower());
     }
 
@@ -239,14 +239,14 @@ impl Playback {
     }
 
     /// Puts the playhead somewhere, as far as there is anything, and stops it.
-    pub fn scrub<F: Fn(u64) -> Nanos>(&mut self, to: Position, road: &Road<F>) {
+    pub(super) fn scrub<F: Fn(u64) -> Nanos>(&mut self, to: Position, road: &Road<F>) {
         self.motion = Motion::Paused;
         self.put(to.min(road.end()));
     }
 
     /// Plays to the end of this training step, or of the next if it is at an end, and stops there; if it is on
     /// its way there already, it leaps.
-    pub fn step_forward<F: Fn(u64) -> Nanos>(&mut self, road: &Road<F>) {
+    pub(super) fn step_forward<F: Fn(u64) -> Nanos>(&mut self, road: &Road<F>) {
         if let Motion::PlayingTo(target) = self.motion {
             if target <= road.end() {
                 self.scrub(target, road);
@@ -259,7 +259,7 @@ impl Playback {
     }
 
     /// To the end of the training step before, or to the start of the first, and stops.
-    pub fn step_back<F: Fn(u64) -> Nanos>(&mut self, road: &Road<F>) {
+    pub(super) fn step_back<F: Fn(u64) -> Nanos>(&mut self, road: &Road<F>) {
         let to = match self.at.step.checked_sub(1) {
             Some(step) => road.end_of(step),
             None => Position::default(),
@@ -268,7 +268,7 @@ impl Playback {
     }
 
     /// How many steps are to be trained by now: this one, and some ahead so that playing need not wait.
-    pub fn wants(&self) -> u64 {
+    pub(super) fn wants(&self) -> u64 {
         let started = self.is_playing() || self.seen > Position::default();
         let ahead = match (self.motion, self.speed) {
             (Motion::Paused | Motion::PlayingTo(_), _) => 0,
@@ -283,7 +283,11 @@ impl Playback {
     }
 
     /// Lets `passed` of real time go by; whether the playhead moved.
-    pub fn advance<F: Fn(u64) -> Nanos>(&mut self, passed: Duration, road: &Road<F>) -> bool {
+    pub(super) fn advance<F: Fn(u64) -> Nanos>(
+        &mut self,
+        passed: Duration,
+        road: &Road<F>,
+    ) -> bool {
         let before = self.at;
         match (self.motion, self.speed) {
             (Motion::Paused, _) => return false,

@@ -40,10 +40,12 @@ impl<'a> Plot<'a> {
         let small = font(sizes.small() * 0.94, Weight::Regular);
         let weak = color(palette.text_weak);
         let [left, right, bottom, top] = marks;
-        let width = |text: &String| {
-            crate::scene::fonts::width(text, sizes.small(), Weight::Regular)
-        };
-        let margin = vec2(width(&bottom).max(width(&top)) + sizes.gap(), sizes.body * 1.25);
+        let width =
+            |text: &String| crate::scene::fonts::width(text, sizes.small(), Weight::Regular);
+        let margin = vec2(
+            width(&bottom).max(width(&top)) + sizes.gap(),
+            sizes.body * 1.25,
+        );
         let area = Rect::from_min_max(
             rect.min + vec2(margin.x, sizes.small() * 0.6),
             rect.max - vec2(sizes.gap(), margin.y),
@@ -52,10 +54,26 @@ impl<'a> Plot<'a> {
         painter.hline(area.x_range(), area.bottom(), axis);
         painter.vline(area.left(), area.y_range(), axis);
         let texts = [
-            (area.left_bottom() + vec2(0.0, sizes.gap() * 0.5), Align2::LEFT_TOP, left),
-            (area.right_bottom() + vec2(0.0, sizes.gap() * 0.5), Align2::RIGHT_TOP, right),
-            (area.left_bottom() - vec2(sizes.gap() * 0.7, 0.0), Align2::RIGHT_CENTER, bottom),
-            (area.left_top() - vec2(sizes.gap() * 0.7, 0.0), Align2::RIGHT_CENTER, top),
+            (
+                area.left_bottom() + vec2(0.0, sizes.gap() * 0.5),
+                Align2::LEFT_TOP,
+                left,
+            ),
+            (
+                area.right_bottom() + vec2(0.0, sizes.gap() * 0.5),
+                Align2::RIGHT_TOP,
+                right,
+            ),
+            (
+                area.left_bottom() - vec2(sizes.gap() * 0.7, 0.0),
+                Align2::RIGHT_CENTER,
+                bottom,
+            ),
+            (
+                area.left_top() - vec2(sizes.gap() * 0.7, 0.0),
+                Align2::RIGHT_CENTER,
+                top,
+            ),
         ];
         for (at, anchor, text) in texts {
             painter.text(at, anchor, text, small.clone(), weak);
@@ -111,7 +129,9 @@ impl<'a> Plot<'a> {
         let at = self.at(x, y) + away;
         let rect = Align2::LEFT_CENTER.anchor_size(at, galley.size());
         let most = self.area.right() - rect.width();
-        let left = rect.left().clamp(self.area.left(), most.max(self.area.left()));
+        let left = rect
+            .left()
+            .clamp(self.area.left(), most.max(self.area.left()));
         let top = rect.top().clamp(
             self.area.top() - rect.height() * 0.5,
             (self.area.bottom() - rect.height()).max(self.area.top()),

@@ -49,7 +49,8 @@ fn hashes(ui: &mut Ui, record: &StepRecord, step: usize, view: &View) {
     ui.horizontal_wrapped(|ui| {
         for (index, replica) in replicas.iter().take(SHOWN).enumerate() {
             let short = replica.hash >> 32;
-            let hash = RichText::new(format!("{index} {short:08x}")).text_style(TextStyle::Monospace);
+            let hash =
+                RichText::new(format!("{index} {short:08x}")).text_style(TextStyle::Monospace);
             ui.label(hash)
                 .on_hover_text(format!("Hash of all weights of replica {index}"));
         }

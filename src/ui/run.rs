@@ -128,7 +128,10 @@ impl Run {
     pub(super) fn waits(&self) -> bool {
         let at = self.playback.at();
         let trained = self.snapshot.steps.len() as u64;
-        self.trains() && self.playback.is_playing() && at.step >= trained && at.time >= self.length()
+        self.trains()
+            && self.playback.is_playing()
+            && at.step >= trained
+            && at.time >= self.length()
     }
 
     /// The makespan of the step at the playhead.
@@ -137,8 +140,7 @@ impl Run {
     }
 
     fn trains(&self) -> bool {
-        self.snapshot.only_simulated.is_none()
-            && !matches!(self.snapshot.status, Status::Failed(_))
+        self.snapshot.only_simulated.is_none() && !matches!(self.snapshot.status, Status::Failed(_))
     }
 
     /// Takes the latest snapshot; whether it is of another start than the one before.

@@ -37,7 +37,14 @@ pub(super) fn number(ui: &mut Ui, number: Number, wishes: &mut Vec<Wish>) {
     } = number;
     let name = field.name();
     row(ui, name, |ui| {
-        if icon_button(ui, Icon::Plus, Weight::Plain, &format!("More {}", lower(name))).clicked() {
+        if icon_button(
+            ui,
+            Icon::Plus,
+            Weight::Plain,
+            &format!("More {}", lower(name)),
+        )
+        .clicked()
+        {
             wishes.push(Wish::Next(field, Direction::Up));
         }
         let mut shown = value;
@@ -56,7 +63,13 @@ pub(super) fn number(ui: &mut Ui, number: Number, wishes: &mut Vec<Wish>) {
                 wishes.push(Wish::Change(Change::Number(field, shown)));
             }
         });
-        if icon_button(ui, Icon::Minus, Weight::Plain, &format!("Fewer {}", lower(name))).clicked()
+        if icon_button(
+            ui,
+            Icon::Minus,
+            Weight::Plain,
+            &format!("Fewer {}", lower(name)),
+        )
+        .clicked()
         {
             wishes.push(Wish::Next(field, Direction::Down));
         }
@@ -73,7 +86,13 @@ pub(super) fn choice(
 ) {
     let name = field.name();
     row(ui, name, |ui| {
-        if icon_button(ui, Icon::Right, Weight::Plain, &format!("Next {}", lower(name))).clicked()
+        if icon_button(
+            ui,
+            Icon::Right,
+            Weight::Plain,
+            &format!("Next {}", lower(name)),
+        )
+        .clicked()
         {
             wishes.push(Wish::Next(field, Direction::Up));
         }
@@ -97,8 +116,13 @@ pub(super) fn choice(
             }
         });
         response.response.accessible_name(name);
-        if icon_button(ui, Icon::Left, Weight::Plain, &format!("Previous {}", lower(name)))
-            .clicked()
+        if icon_button(
+            ui,
+            Icon::Left,
+            Weight::Plain,
+            &format!("Previous {}", lower(name)),
+        )
+        .clicked()
         {
             wishes.push(Wish::Next(field, Direction::Down));
         }

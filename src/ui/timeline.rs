@@ -48,12 +48,15 @@ pub(super) fn show(
     let holds = timeline_view.overview(&step).holds;
     let legend = Legend::new(holds, stage.view.theme, sizes, ui.available_width());
     let room = ui.available_size() - vec2(0.0, legend.height() + sizes.gap());
-    let (rect, response) = ui.allocate_exact_size(room.max(vec2(1.0, 1.0)), Sense::click_and_drag());
+    let (rect, response) =
+        ui.allocate_exact_size(room.max(vec2(1.0, 1.0)), Sense::click_and_drag());
     let origin = ui.cursor().min;
     Painted::new(legend.into_scene(), origin, ui.pixels_per_point()).paint(ui.painter());
     name(&response, &step, stage.run);
     let mesh = stage.run.config().layout.mesh().ok();
-    let lit = stage.attention.lit(mesh.as_ref().filter(|mesh| fits(mesh, &step)), &step.trace);
+    let lit = stage
+        .attention
+        .lit(mesh.as_ref().filter(|mesh| fits(mesh, &step)), &step.trace);
     let size = Size::new(rect.width(), rect.height());
     timeline_view.follow(stage.run.playback().at().time);
     let mut setting = Setting {
@@ -64,7 +67,7 @@ pub(super) fn show(
     };
     let capacity = step.report.config.hardware.memory();
     setting.look.capacity = (capacity > Bytes::ZERO).then_some(capacity);
-    let overview = timeline_view.overview(&step).clone();
+    let overview = timeline_view.overview(&step);
     let scene = Timeline::new(&step.trace, &overview, setting.viewport, &setting.look);
     setting.viewport = scene.viewport();
     let canvas = Canvas {
@@ -256,7 +259,7 @@ impl Canvas<'_> {
         timeline_view: &mut TimelineView,
         wishes: &mut Vec<Wish>,
     ) {
-        let scrubbing = Id::new("scrubbing");
+        let scrubbing = Id::unique("scrubbing");
         if response.drag_started() || response.is_pointer_button_down_on() && response.clicked() {
             let on_axis = ui
                 .input(|input| input.pointer.press_origin())
@@ -334,7 +337,9 @@ impl Canvas<'_> {
 
     fn explain(&self, response: &Response, step: &Step, hovered: Option<Hit>) {
         if response.hover_pos().is_some_and(|at| self.in_axis(at)) {
-            response.clone().on_hover_cursor(CursorIcon::ResizeHorizontal);
+            response
+                .clone()
+                .on_hover_cursor(CursorIcon::ResizeHorizontal);
         }
         if let Some(hit) = hovered {
             let said = describe(step, &hit);

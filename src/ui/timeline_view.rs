@@ -29,7 +29,7 @@ pub(super) struct Setting {
 #[derive(Debug)]
 struct Known {
     step: Arc<Step>,
-    overview: Overview,
+    overview: Arc<Overview>,
     /// The scene, and the one without anything that happens, as painted for a setting.
     painted: Option<(Setting, Painted, Painted)>,
 }
@@ -92,7 +92,8 @@ impl TimelineView {
         // What is seen never leaves the step altogether.
         let latest = whole.to.since(length);
         let from = viewport.from.min(latest);
-        self.window = (!covers).then(|| (from, Nanos(from.0.saturating_add(length.0)).min(whole.to)));
+        self.window =
+            (!covers).then(|| (from, Nanos(from.0.saturating_add(length.0)).min(whole.to)));
     }
 
     /// Keeps the playhead in what is seen, if it is followed.
@@ -144,9 +145,9 @@ impl TimelineView {
     }
 
     /// What drawing needs to know of `step`.
-    pub(super) fn overview(&mut self, step: &Arc<Step>) -> &Overview {
+    pub(super) fn overview(&mut self, step: &Arc<Step>) -> Arc<Overview> {
         let index = self.index_of(step);
-        &self.known[index].overview
+        Arc::clone(&self.known[index].overview)
     }
 
     fn index_of(&mut self, step: &Arc<Step>) -> usize {
@@ -160,7 +161,7 @@ impl TimelineView {
             }
             self.known.push(Known {
                 step: Arc::clone(step),
-                overview: Overview::new(&step.trace),
+                overview: Arc::new(Overview::new(&step.trace)),
                 painted: None,
             });
             self.known.len() - 1

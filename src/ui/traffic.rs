@@ -27,8 +27,11 @@ pub(super) fn show(ui: &mut Ui, step: &Timeline) {
 fn show_row(ui: &mut Ui, row: &TrafficReport) {
     let instances = row.instances;
     let name = group_name(&row.group);
-    ui.label(name)
-        .on_hover_text(format!("{} of {instances} such groups, GPUs {}", row.kind, listed(&row.ranks)));
+    ui.label(name).on_hover_text(format!(
+        "{} of {instances} such groups, GPUs {}",
+        row.kind,
+        listed(&row.ranks)
+    ));
     ui.label(format!("{} ×", row.count));
     ui.label(Bytes(row.bytes).to_string());
     ui.label(Nanos::from_secs(row.time_s).to_string());

@@ -42,7 +42,12 @@ fn travel(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
         (Icon::EventBack, "One pass back", "←", Travel::EventBack),
         (icon, name, "Space", Travel::PlayPause),
         (Icon::EventForward, "One pass on", "→", Travel::EventForward),
-        (Icon::StepForward, "One step", "Page down", Travel::StepForward),
+        (
+            Icon::StepForward,
+            "One step",
+            "Page down",
+            Travel::StepForward,
+        ),
     ];
     for (icon, name, key, travel) in buttons {
         let weight = if travel == Travel::PlayPause {
@@ -107,8 +112,8 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
 pub(super) fn status(ui: &mut Ui, run: &Run, view: &View) {
     let at = run.playback().at();
     let (palette, sizes) = (view.palette(), view.sizes());
-    let step = RichText::new(format!("Step {}", at.step + 1))
-        .font(font(sizes.body, FontWeight::SemiBold));
+    let step =
+        RichText::new(format!("Step {}", at.step + 1)).font(font(sizes.body, FontWeight::SemiBold));
     ui.label(step);
     let clock = format!("{} of {} virtual time, emulated", at.time, run.length());
     ui.label(RichText::new(clock).color(color(palette.text_weak)));

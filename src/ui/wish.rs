@@ -6,7 +6,7 @@ use crate::units::{Nanos, Rank};
 
 /// A way through the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Travel {
+pub(super) enum Travel {
     /// Play, or pause.
     PlayPause,
     /// To the end of a training step.
@@ -33,7 +33,7 @@ pub enum Travel {
 
 /// A move of the timeline's part that is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub(super) enum Look {
     /// All of it.
     Fit,
     /// Closer.
@@ -54,7 +54,7 @@ pub enum Look {
 
 /// A panel under the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Panel {
+pub(super) enum Panel {
     /// Loss against the one-GPU run.
     Loss,
     /// Who holds what.
@@ -71,7 +71,7 @@ pub enum Panel {
 
 impl Panel {
     /// All of them, the most telling first.
-    pub const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Loss,
         Self::Mesh,
         Self::Memory,
@@ -81,7 +81,7 @@ impl Panel {
     ];
 
     /// The name on its switch.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Loss => "Loss",
             Self::Mesh => "Who holds what",
@@ -95,7 +95,7 @@ impl Panel {
 
 /// A change to what is to be seen of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
+pub(super) enum Show {
     /// A panel, or no longer.
     Panel(Panel),
     /// The controls, or no longer.
@@ -112,7 +112,7 @@ pub enum Show {
 
 /// What somebody wants.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
+pub(super) enum Wish {
     /// Another configuration.
     Change(Change),
     /// The next value of a control, or the one before.
@@ -143,7 +143,7 @@ pub enum Wish {
 
 /// Which way a control goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(super) enum Direction {
     /// To the next value.
     Up,
     /// To the one before.

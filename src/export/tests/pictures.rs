@@ -12,7 +12,7 @@ use crate::session::Config;
 use crate::trace::Trace;
 use crate::units::{Bytes, Nanos, percent};
 
-use super::super::{Export, Fonts, Format, png, svg};
+use super::super::{Export, Fonts, Format, pdf, png, svg};
 
 const EIGHT: Sample = Sample {
     dp: 2,
@@ -173,6 +173,7 @@ fn pictures_to_look_at() {
         let scene = picture(trace, theme, Size::new(width, height)).scene(trace);
         std::fs::write(format!("{folder}/{name}.png"), png(&scene, 1.0).unwrap()).unwrap();
         std::fs::write(format!("{folder}/{name}.svg"), svg(&scene, Fonts::Embedded)).unwrap();
+        std::fs::write(format!("{folder}/{name}.pdf"), pdf(&scene, name).unwrap()).unwrap();
     };
     let trace = EIGHT.trace();
     save("dark-720", &trace, Theme::Dark, (1280.0, 720.0));

@@ -1,0 +1,321 @@
+//! The window, driven without one: pictures of every panel in both themes, keys and buttons through the
+//! accessibility tree, and threads that end with it.
+#![cfg(feature = "desktop")]
+#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use eframe::egui::{Key, Modifiers};
+use egui_kittest::Harness;
+use egui_kittest::kittest::{NodeT as _, Queryable as _};
+use shardscope::scene::tokens::Theme;
+use shardscope::session::{Config, Replica, Session, Snapshot, StepRecord};
+use shardscope::ui::{App, Motion, Options, TextSize};
+
+/// A run of `config` as a session would show it after some steps; losses, hashes and texts are made up, so that
+/// pictures do not depend on the machine's arithmetic.
+fn trained(config: Config, steps: usize) -> Arc<Snapshot> {
+    let session = Session::start(config, || ()).unwrap();
+    let preview = loop {
+        if let Some(preview) = &session.snapshot().preview {
+            break Arc::clone(preview);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let first = session.snapshot();
+    let record = |index: usize| {
+        let loss = 3.1 + 2.4 * (-(index as f64) / 12.0).exp() + 0.05 * (index as f64 * 1.7).sin();
+        let hash = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index as u64 + 1);
+        Arc::new(StepRecord {
+            loss,
+            reference_loss: Some(loss + 2e-7),
+            grad_norm: 1.0,
+            replicas: vec![Replica { hash }; preview.report.config.layout.dp],
+            timeline: Arc::clone(&preview),
+        })
+    };
+    Arc::new(Snapshot {
+        generation: first.generation,
+        config: Arc::clone(&first.config),
+        steps: (0..steps).map(record).collect(),
+        preview: Some(Arc::clone(&preview)),
+        text_before: Some("q\u{1}Zx|~ ekW 9".to_owned()),
+        text_now: Some("the sea and the se".to_owned()),
+        ..Snapshot::default()
+    })
+}
+
+fn options(theme: Theme) -> Options {
+    Options {
+        theme,
+        motion: Motion::Paused,
+        ..Options::default()
+    }
+}
+
+fn window(size: [f32; 2], options: Options, snapshot: Arc<Snapshot>) -> Harness<'static, App> {
+    let mut harness = Harness::builder()
+        .with_size(size)
+        .with_pixels_per_point(1.0)
+        .wgpu()
+        .build_eframe(move |cc| App::with_snapshot(cc, &options, snapshot));
+    harness.run_steps(3);
+    harness
+}
+
+fn desk(theme: Theme) -> Harness<'static, App> {
+    window(
+        [1280.0, 720.0],
+        options(theme),
+        trained(Config::default(), 30),
+    )
+}
+
+/// A small window, to try keys in.
+fn small() -> Harness<'static, App> {
+    window(
+        [900.0, 600.0],
+        options(Theme::Dark),
+        trained(Config::default(), 3),
+    )
+}
+
+fn press(harness: &mut Harness<'static, App>, keys: &[Key]) {
+    for &key in keys {
+        harness.key_press(key);
+        harness.run_steps(2);
+    }
+}
+
+/// A window in which only the panel with that number is open.
+fn panel(number: Key, theme: Theme) -> Harness<'static, App> {
+    let mut harness = window(
+        [760.0, 500.0],
+        options(theme),
+        trained(Config::default(), 30),
+    );
+    press(&mut harness, &[Key::K]);
+    // Two panels have room at first.
+    press(&mut harness, &[Key::Num1, Key::Num2]);
+    press(&mut harness, &[number, Key::PageDown, Key::PageDown]);
+    harness
+}
+
+const PANELS: [(Key, &str); 6] = [
+    (Key::Num1, "loss"),
+    (Key::Num2, "mesh"),
+    (Key::Num3, "memory"),
+    (Key::Num4, "replicas"),
+    (Key::Num5, "traffic"),
+    (Key::Num6, "bubble"),
+];
+
+#[test]
+fn every_panel_in_both_themes() {
+    for (theme, name) in [(Theme::Dark, "dark"), (Theme::Light, "light")] {
+        for (key, panel_name) in PANELS {
+            let mut harness = panel(key, theme);
+            harness.snapshot(format!("panel_{panel_name}_{name}"));
+        }
+    }
+}
+
+#[test]
+fn the_window_in_both_themes() {
+    for (theme, name) in [(Theme::Dark, "dark"), (Theme::Light, "light")] {
+        let mut harness = desk(theme);
+        for _ in 0..24 {
+            harness.key_press(Key::ArrowRight);
+        }
+        harness.run_steps(2);
+        harness.snapshot(format!("window_{name}"));
+    }
+}
+
+#[test]
+fn the_window_for_a_classroom() {
+    let options = Options {
+        text: TextSize::Presenter,
+        ..options(Theme::Dark)
+    };
+    let mut harness = window([1920.0, 1080.0], options, trained(Config::default(), 30));
+    press(
+        &mut harness,
+        &[Key::PageDown, Key::PageDown, Key::PageDown, Key::PageDown],
+    );
+    harness.snapshot("window_presenter");
+}
+
+#[test]
+fn a_refused_change_says_why_and_offers_what_works() {
+    let mut harness = small();
+    press(&mut harness, &[Key::T, Key::T]);
+    assert_eq!(harness.state().config().layout.tp, 2);
+    harness.get_by_label_contains("whole heads");
+    harness.snapshot("refused");
+    harness.get_by_label("Tensor parallel 4").click();
+    harness.run_steps(2);
+    assert_eq!(harness.state().config().layout.tp, 4);
+    assert!(harness.query_by_label_contains("whole heads").is_none());
+}
+
+#[test]
+fn the_keys_are_listed() {
+    let mut harness = small();
+    press(&mut harness, &[Key::Questionmark]);
+    harness.get_by_label("play or pause");
+    harness.snapshot("keys");
+    press(&mut harness, &[Key::Escape]);
+    assert!(harness.query_by_label("play or pause").is_none());
+}
+
+#[test]
+fn layout_changes_by_key_and_comes_back() {
+    let mut harness = small();
+    press(&mut harness, &[Key::D, Key::M, Key::S, Key::O]);
+    let changed = harness.state().config().clone();
+    assert_eq!((changed.layout.dp, changed.layout.micro_batches), (3, 9));
+    assert!(!changed.overlap);
+    for _ in 0..4 {
+        harness.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+        harness.run_steps(2);
+    }
+    assert_eq!(*harness.state().config(), Config::default());
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::Y);
+    harness.run_steps(2);
+    assert_eq!(harness.state().config().layout.dp, 3);
+    harness.key_press_modifiers(Modifiers::SHIFT, Key::D);
+    harness.run_steps(2);
+    assert_eq!(harness.state().config().layout.dp, 2);
+}
+
+#[test]
+fn every_control_is_named_and_works_by_button() {
+    let mut harness = small();
+    for (button, field) in [("More data parallel", 0), ("More micro-batches", 1)] {
+        harness.get_by_label(button).click();
+        harness.run_steps(2);
+        let layout = harness.state().config().layout;
+        assert_eq!([layout.dp, layout.micro_batches][field], [3, 9][field]);
+    }
+    for name in [
+        "Data parallel",
+        "Tensor parallel",
+        "Pipeline parallel",
+        "Micro-batches",
+        "Micro-batch size",
+        "Schedule",
+        "Overlap",
+        "Model",
+        "Hardware",
+        "Start",
+        "One step",
+        "One step back",
+        "One pass on",
+        "One pass back",
+        "Reset",
+        "Faster",
+        "Slower",
+        "Keys",
+        "Light or dark",
+    ] {
+        let count = harness.query_all_by_label(name).count();
+        assert!(count >= 1, "{name}");
+    }
+}
+
+#[test]
+fn the_run_is_gone_through_by_key() {
+    let mut harness = small();
+    assert_eq!(harness.state().playhead(), (0, 0));
+    press(&mut harness, &[Key::PageDown, Key::PageDown]);
+    let (step, end) = harness.state().playhead();
+    assert!(step == 0 && end > 0 && !harness.state().is_playing());
+    press(&mut harness, &[Key::ArrowRight]);
+    assert_eq!(harness.state().playhead(), (1, 0));
+    press(
+        &mut harness,
+        &[Key::ArrowRight, Key::ArrowRight, Key::ArrowLeft],
+    );
+    assert!(harness.state().playhead().1 > 0);
+    press(&mut harness, &[Key::PageUp]);
+    assert_eq!(harness.state().playhead(), (0, end));
+    press(&mut harness, &[Key::Home]);
+    assert_eq!(harness.state().playhead(), (0, 0));
+    press(&mut harness, &[Key::Space]);
+    assert!(harness.state().is_playing());
+    harness.run_steps(5);
+    assert!(harness.state().playhead().1 > 0);
+    press(&mut harness, &[Key::R]);
+    assert_eq!(harness.state().playhead().0, 0);
+}
+
+#[test]
+fn while_nothing_moves_nothing_is_painted() {
+    let mut harness = small();
+    // Panics if the window goes on repainting.
+    harness.run();
+    press(&mut harness, &[Key::Space, Key::Space]);
+    harness.run();
+}
+
+#[test]
+fn a_gpu_chosen_by_key_lights_its_groups() {
+    let mut harness = desk(Theme::Dark);
+    press(&mut harness, &[Key::End, Key::ArrowDown, Key::ArrowDown]);
+    harness.get_by_label_contains("GPU 2: layers");
+    harness.snapshot("groups");
+}
+
+#[test]
+fn a_key_typed_into_a_field_is_text() {
+    let mut harness = small();
+    press(&mut harness, &[Key::E]);
+    let field = harness.get_by_label("File");
+    field.focus();
+    harness.run_steps(2);
+    press(&mut harness, &[Key::D]);
+    assert_eq!(harness.state().config().layout.dp, 2);
+}
+
+#[test]
+fn a_picture_is_saved_where_it_is_wanted() {
+    let mut harness = small();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.svg");
+    press(&mut harness, &[Key::E]);
+    let field = harness
+        .get_all_by_label("File")
+        .find(|node| node.accesskit_node().role() == eframe::egui::Role::TextInput)
+        .unwrap();
+    field.set_text_value_accesskit(&path.to_string_lossy());
+    harness.run_steps(2);
+    harness.get_by_label("Save").click();
+    harness.run_steps(2);
+    harness.get_by_label_contains("Saved");
+    assert!(std::fs::read_to_string(&path).unwrap().contains("<svg"));
+}
+
+#[test]
+fn closing_it_mid_run_ends_its_threads_at_once() {
+    let options = Options::default();
+    let mut harness = Harness::builder()
+        .with_size([900.0, 600.0])
+        .with_pixels_per_point(1.0)
+        .wgpu()
+        .build_eframe(move |cc| App::new(cc, options).unwrap());
+    for _ in 0..20 {
+        harness.step();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(harness.state().is_playing());
+    #[expect(clippy::disallowed_methods, reason = "a test of real time")]
+    let start = Instant::now();
+    drop(harness);
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+}
