@@ -258,10 +258,17 @@ fn a_schedule_is_drawn_as_a_picture() {
 
 #[test]
 fn figures_are_told_in_words() {
-    let told = shardscope("simulate --dp 2 --pp 2 --micro-batches 4 --micro-batch-size 4");
+    // Hardware of its own, which no one tunes.
+    let folder = tempfile::tempdir().unwrap();
+    let hardware = "name = 'own'\ntitle = 'own GPU'\nmemory_mib = 96\nefficiency = 0.5\nmemory_gb_per_s = 40\n\
+        launch_us = 2\ngpus_per_node = 4\nprecision = 'f32'\npeak_tflops = { bf16 = 2, f32 = 1 }\n\
+        in_node = { latency_us = 5, gb_per_s = 5 }\nbetween_nodes = { latency_us = 15, gb_per_s = 2 }\n";
+    std::fs::write(folder.path().join("own.toml"), hardware).unwrap();
+    let line = "simulate --hardware own.toml --dp 2 --pp 2 --micro-batches 4 --micro-batch-size 4";
+    let told = shardscope_in(folder.path(), line);
     insta::assert_snapshot!(String::from_utf8(told.stderr).unwrap(), @r#"
     DP 2 × TP 1 × PP 2 · 4 micro-batches of 4 · 1F1B
-    nano, 1.63 M parameters · 4 × classroom GPU, f32 · simulated
+    nano, 1.63 M parameters · 4 × own GPU, f32 · simulated
 
       step                         25.7 ms  all ranks, synchronisation and optimizer included
       pipeline                     24.8 ms  to the end of a replica's last pass
