@@ -1,5 +1,4 @@
 //! How fast plans are made and simulated, in operations a second: one step of GPT-3 175B on 64 GPUs.
-#![expect(missing_docs, reason = "criterion's macros make public functions")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use shardscope::engine::simulate;

@@ -1,6 +1,5 @@
 //! `docs/cli.md` is what the command line says of itself.
 #![cfg(feature = "desktop")]
-#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 #[test]
 fn the_reference_is_up_to_date() {

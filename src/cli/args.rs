@@ -161,7 +161,8 @@ pub(super) struct Settings {
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
 
-    /// Read these options from a file, as `pp = 4`; flags win over it
+    /// Read these options from a file, as `pp = 4`, and `steps`, `clock` (of `run`) and `costs` (of `simulate`) too;
+    /// flags win over it, and its paths start where it is
     #[arg(long, value_name = "FILE.toml")]
     #[serde(skip)]
     pub(super) config: Option<PathBuf>,
@@ -196,8 +197,8 @@ pub(super) struct OutputArgs {
 /// `schedule`.
 #[derive(Debug, Args)]
 pub(super) struct ScheduleArgs {
-    #[arg(long, value_name = "NAME|FILE.csv", default_value = "1f1b", help = schedule_help())]
-    pub(super) schedule: String,
+    #[arg(long, value_name = "NAME|FILE.csv", help = schedule_help())]
+    pub(super) schedule: Option<String>,
 
     /// Pipeline-parallel degree; 1 if not given, or the file's
     #[arg(long, value_name = "P")]

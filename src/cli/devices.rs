@@ -12,7 +12,7 @@ use crate::units::Bytes;
 
 /// What there is.
 #[derive(Debug, Serialize)]
-struct Devices {
+struct Machine {
     /// Cores that this process may use.
     cores: usize,
     /// Memory of the machine, in bytes; null where it cannot be told.
@@ -31,20 +31,20 @@ struct Device {
 
 /// Tells what there is.
 pub(super) fn run(answer: Answer) -> CliResult {
-    let devices = look();
+    let machine = look();
     match answer {
-        Answer::Json => print_json(&devices),
-        Answer::Text => print(&text(&devices)),
+        Answer::Json => print_json(&machine),
+        Answer::Text => print(&text(&machine)),
     }
 }
 
-fn look() -> Devices {
+fn look() -> Machine {
     let device = |name, available, note| Device {
         name,
         available,
         note,
     };
-    Devices {
+    Machine {
         cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         memory_bytes: memory(),
         devices: vec![
@@ -67,20 +67,20 @@ fn look() -> Devices {
     }
 }
 
-fn text(devices: &Devices) -> String {
-    let memory = devices
+fn text(machine: &Machine) -> String {
+    let memory = machine
         .memory_bytes
         .map_or("memory unknown".to_owned(), |bytes| {
             format!("{bytes} of memory")
         });
     let mut table = Table::new(&[Align::Left]);
-    for device in &devices.devices {
+    for device in &machine.devices {
         let available = if device.available { "yes" } else { "no" };
         table.row([device.name, available, device.note]);
     }
     format!(
         "This machine: {} cores, {memory}\n{}",
-        devices.cores,
+        machine.cores,
         table.render()
     )
 }

@@ -1,7 +1,7 @@
 //! What goes wrong, for the user: what, why and what to do, and the exit status that says it to scripts.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -65,10 +65,12 @@ impl CliError {
 
     /// Shows it on standard error.
     pub(super) fn report(&self) -> ExitCode {
-        let mut text = format!("error: {}\n", self.message.trim_end());
-        for hint in &self.hints {
-            text.push_str(&format!("hint: {hint}\n"));
-        }
+        let hints: String = self
+            .hints
+            .iter()
+            .flat_map(|hint| ["hint: ", hint, "\n"])
+            .collect();
+        let text = format!("error: {}\n{hints}", self.message.trim_end());
         // If even standard error is closed, the exit status must do.
         drop(std::io::stderr().lock().write_all(text.as_bytes()));
         ExitCode::from(match self.kind {

@@ -13,20 +13,21 @@ const MOST_MEMBERS: usize = 8;
 
 /// All of a report.
 pub(super) fn text(report: &Report) -> String {
-    let mut text = format!("{}\n{}", report.config.layout_line(), report.model_line());
-    if let Some(hardware) = report.hardware_line() {
-        text += &format!(" · {hardware}");
-    }
-    text += &format!(" · {}\n", report.engine_line());
-    if !report.steps.is_empty() {
-        text += &format!("\n{}", steps(&report.steps));
-    }
-    text += &format!("\n{}", figures(report));
-    text += &format!("\n{}", ranks(&report.ranks, report.makespan_s));
-    if !report.traffic.is_empty() {
-        text += &format!("\n{}", traffic(&report.traffic));
-    }
-    text
+    let mut parts = vec![head(report)];
+    parts.extend((!report.steps.is_empty()).then(|| steps(&report.steps)));
+    parts.push(figures(report));
+    parts.push(ranks(&report.ranks, report.makespan_s));
+    parts.extend((!report.traffic.is_empty()).then(|| traffic(&report.traffic)));
+    parts.join("\n")
+}
+
+/// What was run, on what, and how the times came about.
+fn head(report: &Report) -> String {
+    let about: Vec<String> = std::iter::once(report.model_line())
+        .chain(report.hardware_line())
+        .chain([report.engine_line()])
+        .collect();
+    format!("{}\n{}\n", report.config.layout_line(), about.join(" · "))
 }
 
 fn figures(report: &Report) -> String {
@@ -91,11 +92,14 @@ pub(super) fn ranks(ranks: &[RankReport], makespan_s: f64) -> String {
         cells.extend(has_memory.then(|| rank.peak_memory_bytes.total().to_string()));
         table.row(cells);
     }
-    let mut text = table.render();
-    if let Some(more) = rows.len().checked_sub(MOST_ROWS).filter(|&more| more > 0) {
-        text += &format!("  … and {more} more; --json has them all\n");
+    let more = rows.len().saturating_sub(MOST_ROWS);
+    if more == 0 {
+        return table.render();
     }
-    text
+    format!(
+        "{}  … and {more} more; --json has them all\n",
+        table.render()
+    )
 }
 
 /// Ranks with how many are like each: all of one pipeline position with the same figures, if there are many.
@@ -152,10 +156,20 @@ fn traffic(traffic: &[TrafficReport]) -> String {
             Bytes(row.bytes).to_string(),
             Bytes(row.wire_bytes).to_string(),
             Nanos::from_secs(row.time_s).to_string(),
-            format!("{} GB/s", three_digits(row.busbw / 1e9)),
+            rate(row.busbw),
         ]);
     }
     table.render()
+}
+
+/// Bytes a second, in powers of ten.
+fn rate(bytes_per_s: f64) -> String {
+    let (unit, scale) = match bytes_per_s {
+        rate if rate >= 1e8 => ("GB/s", 1e9),
+        rate if rate >= 1e5 => ("MB/s", 1e6),
+        _ => ("kB/s", 1e3),
+    };
+    format!("{} {unit}", three_digits(bytes_per_s / scale))
 }
 
 fn members(ranks: &[u32]) -> String {

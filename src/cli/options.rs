@@ -21,7 +21,7 @@ pub(super) enum Mode {
     Window,
     Run(Box<RunOptions>),
     Simulate(Box<SimulateOptions>),
-    Schedule(ScheduleOptions),
+    Schedule(Box<ScheduleOptions>),
     View(ViewOptions),
     Devices(Answer),
 }
@@ -92,7 +92,9 @@ impl Mode {
             Some(Verb::Simulate(args)) => {
                 SimulateOptions::new(args).map(|simulate| Self::Simulate(Box::new(simulate)))
             }
-            Some(Verb::Schedule(args)) => ScheduleOptions::new(args).map(Self::Schedule),
+            Some(Verb::Schedule(args)) => {
+                ScheduleOptions::new(args).map(|schedule| Self::Schedule(Box::new(schedule)))
+            }
             Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),
             Some(Verb::Devices(args)) => Ok(Self::Devices(Answer::new(args.json))),
         }
@@ -166,7 +168,7 @@ impl SimulateOptions {
 impl ScheduleOptions {
     fn new(args: ScheduleArgs) -> CliResult<Self> {
         let settings = Settings {
-            schedule: Some(args.schedule),
+            schedule: args.schedule,
             pp: args.pp,
             micro_batches: args.micro_batches,
             chunks: args.chunks,

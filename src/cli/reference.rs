@@ -1,7 +1,5 @@
 //! The command-line reference, from the same definitions that parse the command line.
 
-use std::fmt::Write as _;
-
 use clap::{Command, CommandFactory as _};
 
 use super::args::Cli;
@@ -11,26 +9,21 @@ const WIDTH: usize = 100;
 
 /// The reference as Markdown; `docs/cli.md` holds it, and a test compares.
 pub fn reference() -> String {
-    let mut text =
-        "# Command line\n\nGenerated from the program's own definitions; a test compares them.\n"
-            .to_owned();
     let mut root = Cli::command().term_width(WIDTH).max_term_width(WIDTH);
     root.build();
-    describe(&root, &mut text);
-    text
+    let intro =
+        "# Command line\n\nGenerated from the program's own definitions; a test compares them.\n";
+    intro.to_owned() + &described(&root)
 }
 
-fn describe(command: &Command, text: &mut String) {
+/// A command and all below it.
+fn described(command: &Command) -> String {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let help = command.clone().render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    // Writing to a string cannot fail.
-    drop(write!(
-        text,
-        "\n## `{name}`\n\n```text\n{}\n```\n",
+    let below: String = command.get_subcommands().map(described).collect();
+    format!(
+        "\n## `{name}`\n\n```text\n{}\n```\n{below}",
         lines.join("\n")
-    ));
-    for inner in command.get_subcommands() {
-        describe(inner, text);
-    }
+    )
 }

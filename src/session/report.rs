@@ -167,6 +167,22 @@ impl Report {
             traffic: traffic(plan, trace),
         })
     }
+
+    /// The same of a step that was timed on this machine: no peak rate is known of it, and one GPU would
+    /// compute in a row what all ranks did.
+    pub(super) fn timed(self, trace: &Trace) -> Self {
+        let gpus = trace.ranks.len();
+        let alone: Nanos = (0..gpus).map(|index| trace.split(index).compute).sum();
+        let speedup = alone.secs() / self.makespan_s;
+        Self {
+            times: "measured".to_owned(),
+            mfu: None,
+            hfu: None,
+            speedup,
+            efficiency: speedup / gpus as f64,
+            ..self
+        }
+    }
 }
 
 /// What one GPU would take for the same batch; with fixed passes, all of a replica's passes in a row, for
@@ -198,7 +214,9 @@ impl RankReport {
 }
 
 fn rank_report(trace: &Trace, index: usize) -> RankReport {
-    let (info, split, memory) = (trace.ranks[index], trace.split(index), &trace.memory[index]);
+    let (info, split) = (trace.ranks[index], trace.split(index));
+    // A table of spans knows of no memory.
+    let memory = trace.memory.get(index).cloned().unwrap_or_default();
     RankReport {
         rank: info.rank.0,
         dp: info.dp,

@@ -142,7 +142,11 @@ impl Trainer {
             ..self.config.clone()
         };
         let trace = measured(&self.plan, config.pricing().as_ref(), took);
-        Timeline::new(&config, &self.plan, trace, "emulated")
+        let timeline = Timeline::new(&config, &self.plan, trace, "emulated")?;
+        Ok(Timeline {
+            report: timeline.report.timed(&timeline.trace),
+            ..timeline
+        })
     }
 
     /// The whole weights as they are now.
