@@ -1,7 +1,7 @@
 //! The session's thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -142,7 +142,9 @@ impl Worker {
                 self.inbox.try_recv()
             } else {
                 self.set_status(Status::Ready);
-                self.inbox.recv().map_err(|_| TryRecvError::Disconnected)
+                self.inbox
+                    .recv()
+                    .map_err(|RecvError| TryRecvError::Disconnected)
             };
             match next {
                 Ok(command) => self.obey(command),
@@ -196,7 +198,7 @@ impl Worker {
         match prepared {
             Ok(pair) => self.pair = Some(pair),
             Err(error) if error.is_refusal() => {
-                self.snapshot.only_simulated = Some(error.to_string())
+                self.snapshot.only_simulated = Some(error.to_string());
             }
             Err(error) => self.snapshot.status = Status::Failed(error.to_string()),
         }

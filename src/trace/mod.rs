@@ -71,6 +71,10 @@ pub struct Label {
     pub bytes: u64,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
 fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }

@@ -1,5 +1,6 @@
 //! Parallel training is the same training: every layout against the single-device fixture.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use candle_core::{DType, Device, Tensor};
@@ -20,8 +21,9 @@ fn fixture(name: &str) -> Vec<u8> {
     .unwrap()
 }
 
-fn tensors(name: &str) -> HashMap<String, Tensor> {
-    candle_core::safetensors::load_buffer(&fixture(name), &Device::Cpu).unwrap()
+fn tensors(name: &str) -> BTreeMap<String, Tensor> {
+    let loaded = candle_core::safetensors::load_buffer(&fixture(name), &Device::Cpu).unwrap();
+    loaded.into_iter().collect()
 }
 
 struct Tiny {
@@ -30,8 +32,8 @@ struct Tiny {
     batches: Batches,
     losses: Vec<f64>,
     grad_norms: Vec<f64>,
-    gradients: HashMap<String, Tensor>,
-    final_weights: HashMap<String, Tensor>,
+    gradients: BTreeMap<String, Tensor>,
+    final_weights: BTreeMap<String, Tensor>,
 }
 
 impl Tiny {
