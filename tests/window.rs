@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use eframe::egui::{Key, Modifiers};
-use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
+use egui_kittest::{Harness, SnapshotResults};
 use shardscope::scene::tokens::Theme;
-use shardscope::session::{Config, Replica, Session, Snapshot, StepRecord};
+use shardscope::session::{Config, Replica, Session, Snapshot, Status, StepRecord};
 use shardscope::ui::{App, Motion, Options, TextSize};
 
 /// A run of `config` as a session would show it after some steps; losses, hashes and texts are made up, so that
@@ -40,6 +40,7 @@ fn trained(config: Config, steps: usize) -> Arc<Snapshot> {
         config: Arc::clone(&first.config),
         steps: (0..steps).map(record).collect(),
         preview: Some(Arc::clone(&preview)),
+        status: Status::Ready,
         text_before: Some("q\u{1}Zx|~ ekW 9".to_owned()),
         text_now: Some("the sea and the se".to_owned()),
         ..Snapshot::default()
@@ -113,16 +114,19 @@ const PANELS: [(Key, &str); 6] = [
 
 #[test]
 fn every_panel_in_both_themes() {
+    let mut results = SnapshotResults::new();
     for (theme, name) in [(Theme::Dark, "dark"), (Theme::Light, "light")] {
         for (key, panel_name) in PANELS {
             let mut harness = panel(key, theme);
             harness.snapshot(format!("panel_{panel_name}_{name}"));
+            results.extend_harness(&mut harness);
         }
     }
 }
 
 #[test]
 fn the_window_in_both_themes() {
+    let mut results = SnapshotResults::new();
     for (theme, name) in [(Theme::Dark, "dark"), (Theme::Light, "light")] {
         let mut harness = desk(theme);
         for _ in 0..24 {
@@ -130,6 +134,7 @@ fn the_window_in_both_themes() {
         }
         harness.run_steps(2);
         harness.snapshot(format!("window_{name}"));
+        results.extend_harness(&mut harness);
     }
 }
 

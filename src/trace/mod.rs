@@ -73,7 +73,7 @@ pub struct Label {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands over a reference"
+    reason = "serde hands it a reference"
 )]
 fn is_zero(bytes: &u64) -> bool {
     *bytes == 0

@@ -2,26 +2,32 @@
 
 use eframe::egui::{Align2, Rect, Role, Sense, Ui, WidgetInfo, vec2};
 
-use crate::scene::fonts::{Weight, shortened};
+use crate::scene::fonts::{Weight, shortened, width};
 
 use super::figures::Figure;
 use super::theme::{color, font};
 use super::view::View;
+
+/// A card's least width, in body-text sizes.
+const LEAST_WIDTH: f32 = 8.6;
 
 /// How high a row of cards is.
 pub(super) fn height(view: &View) -> f32 {
     view.sizes().body * 4.7
 }
 
-/// Shows the cards side by side.
+/// Shows the cards side by side, as many as have room.
 pub(super) fn show(ui: &mut Ui, figures: &[Figure], view: &View) {
-    let count = figures.len().max(1) as f32;
     let gap = view.sizes().gap();
-    let width = (ui.available_width() - gap * (count - 1.0)) / count;
+    let room = ui.available_width() + gap;
+    let most = (room / (view.sizes().body * LEAST_WIDTH + gap)) as usize;
+    let figures = &figures[..figures.len().min(most.max(1))];
+    let count = figures.len().max(1) as f32;
+    let each = room / count - gap;
     ui.horizontal(|ui| {
         ui.spacing_mut().item_spacing.x = gap;
         for figure in figures {
-            let size = vec2(width, height(view));
+            let size = vec2(each, height(view));
             let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
             let card = &figure.card;
             let text = format!("{} {}, {}", card.label, card.value, card.note);
@@ -63,10 +69,22 @@ fn paint(ui: &Ui, rect: Rect, figure: &Figure, view: &View) {
         ),
     ];
     for (down, size, weight, ink, text) in lines {
-        let text = shortened(text, size, weight, room);
+        let text = fitted(text, size, weight, room);
         let at = rect.left_top() + vec2(0.7 * em, down * em);
         painter.text(at, Align2::LEFT_CENTER, text, font(size, weight), ink);
     }
+}
+
+/// As many of a text's parts as have room, the first of them cut if need be.
+fn fitted(text: &str, size: f32, weight: Weight, room: f32) -> String {
+    let mut kept = text;
+    while width(kept, size, weight) > room {
+        match kept.rsplit_once(" · ") {
+            Some((before, _)) => kept = before,
+            None => return shortened(kept, size, weight, room),
+        }
+    }
+    kept.to_owned()
 }
 
 /// What a figure means.
@@ -83,7 +101,7 @@ fn explanation(label: &str) -> &'static str {
         "Peak memory" => {
             "Of the GPU that takes most: parameters, gradients, optimizer state, activations"
         }
-        "Speed-up on one GPU" => {
+        "Speed-up" => {
             "Times faster than the same batch on one such GPU. Efficiency: speed-up over the number of GPUs"
         }
         _ => {

@@ -9,7 +9,7 @@ use crate::scene::fonts::Weight;
 use super::bubble_plot::BubblePlot;
 use super::theme::{color, font};
 use super::timeline::Stage;
-use super::view::View;
+use super::view::{TextSize, View};
 use super::wish::{Panel, Show, Wish};
 use super::{loss, memory, mesh_view, replicas, traffic};
 
@@ -18,7 +18,11 @@ const LEAST_WIDTH: f32 = 19.0;
 
 /// How high the panels are in a window of that height.
 pub(super) fn height(view: &View, window: f32) -> f32 {
-    (window * 0.21).max(view.sizes().body * 10.5)
+    let body = view.sizes().body;
+    match view.text {
+        TextSize::Desk => (window * 0.21).max(body * 10.5),
+        TextSize::Presenter => body * 9.6,
+    }
 }
 
 /// Switches for all panels.

@@ -203,8 +203,14 @@ pub(super) fn refuse(config: &Config, asked: Change, error: &ConfigError) -> Ref
     }
 }
 
-/// The first letter large, a full stop at the end.
+/// Degrees as their abbreviations, the first letter large, a full stop at the end.
 fn sentence(text: &str) -> String {
+    let words = text.split(' ').map(|word| match word {
+        "dp" | "tp" | "pp" => word.to_uppercase(),
+        "tp:" => "TP".to_owned(),
+        _ => word.to_owned(),
+    });
+    let text = words.collect::<Vec<_>>().join(" ");
     let mut letters = text.chars();
     let first = letters
         .next()

@@ -40,7 +40,7 @@ fn figure(label: &str, value: String, note: String) -> Figure {
 
 fn step(report: &Report) -> Figure {
     let makespan = Nanos::from_secs(report.makespan_s);
-    let note = format!("virtual, {}", report.config.hardware.title);
+    let note = format!("virtual · {}", report.config.hardware.title);
     figure("Step", makespan.to_string(), note)
 }
 
@@ -80,7 +80,7 @@ fn memory(report: &Report) -> Figure {
         format!("does not fit in {capacity}")
     } else {
         let gpu = most.map_or(0, |rank| rank.rank);
-        format!("GPU {gpu}, of {capacity}")
+        format!("of {capacity} · GPU {gpu}")
     };
     Figure {
         fault,
@@ -90,8 +90,8 @@ fn memory(report: &Report) -> Figure {
 
 fn speedup(report: &Report) -> Figure {
     let value = format!("{} ×", three_digits(report.speedup));
-    let note = format!("efficiency {}", percent(report.efficiency));
-    figure("Speed-up on one GPU", value, note)
+    let note = format!("efficiency {} · over one GPU", percent(report.efficiency));
+    figure("Speed-up", value, note)
 }
 
 fn tokens(report: &Report) -> Option<Figure> {
@@ -102,8 +102,8 @@ fn tokens(report: &Report) -> Option<Figure> {
         rate => (rate, ""),
     };
     let note = match report.mfu {
-        Some(mfu) => format!("a second · MFU {}", percent(mfu)),
-        None => "a second".to_owned(),
+        Some(mfu) => format!("MFU {}", percent(mfu)),
+        None => "trained on".to_owned(),
     };
     Some(figure(
         "Tokens",

@@ -47,16 +47,16 @@ pub(super) fn heads(step: &Timeline, tp: usize) -> String {
     named("head", &(tp * each..(tp + 1) * each))
 }
 
-/// The micro-batches of a replica, and which sequences of the global batch they are.
-pub(super) fn micro_batches(step: &Timeline, dp: usize) -> String {
+/// The micro-batches of a replica.
+fn micro_batches(step: &Timeline) -> String {
+    named("micro-batch", &(0..step.report.config.layout.micro_batches))
+}
+
+/// Which sequences of the global batch a replica takes.
+pub(super) fn sequences(step: &Timeline, dp: usize) -> String {
     let layout = &step.report.config.layout;
     let each = layout.micro_batches * layout.micro_batch_size;
-    let sequences = dp * each..(dp + 1) * each;
-    format!(
-        "{} ({})",
-        named("micro-batch", &(0..layout.micro_batches)),
-        named("sequence", &sequences)
-    )
+    named("sequence", &(dp * each..(dp + 1) * each))
 }
 
 /// All that a GPU holds.
@@ -65,7 +65,7 @@ pub(super) fn all(step: &Timeline, at: Coord) -> String {
         "{} · {} · {}",
         layers(step, at.pp),
         heads(step, at.tp),
-        micro_batches(step, at.dp)
+        micro_batches(step)
     )
 }
 

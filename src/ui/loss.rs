@@ -47,7 +47,8 @@ impl Check {
 pub(super) fn show(ui: &mut Ui, run: &Run, view: &View) {
     let records = run.records();
     let palette = view.palette();
-    let gpus = run.config().layout.dp * run.config().layout.tp * run.config().layout.pp;
+    let layout = &run.snapshot().config.layout;
+    let gpus = layout.dp * layout.tp * layout.pp;
     let (text, tint) = match Check::of(records) {
         Check::Pending if records.is_empty() => (waiting_text(run).to_owned(), palette.text_weak),
         Check::Pending => ("The one-GPU run follows".to_owned(), palette.text_weak),

@@ -43,7 +43,7 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, step: &Timeline, wishes: &mut 
         .map(|info| info.rank);
     let shown = stage.attention.gpu().or(under);
     let groups = shown.and_then(|rank| Groups::of(&mesh, rank));
-    let lines = view.sizes().body * 3.0;
+    let lines = view.sizes().body * 3.1;
     let size = ui.available_size() - vec2(0.0, lines);
     let (rect, response) = ui.allocate_exact_size(size.max(vec2(1.0, 1.0)), Sense::click());
     let text = format!(
@@ -75,7 +75,9 @@ fn explain(ui: &mut Ui, step: &Timeline, groups: Option<&Groups>, view: &View) {
         return;
     };
     let held = format!("GPU {}: {}", groups.rank, holdings::all(step, groups.at));
-    ui.add(eframe::egui::Label::new(RichText::new(held).small()).truncate());
+    let sequences = holdings::sequences(step, groups.at.dp);
+    ui.label(RichText::new(held).small())
+        .on_hover_text(format!("{sequences} of the global batch"));
     ui.horizontal(|ui| {
         for (axis, members) in AXES.iter().zip(&groups.members) {
             if members.len() < 2 {

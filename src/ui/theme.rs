@@ -94,6 +94,11 @@ fn fill(style: &mut Style, theme: Theme, sizes: Sizes) {
     style.animation_time = 0.0;
     style.interaction.selectable_labels = false;
     style.interaction.tooltip_delay = 0.25;
+    // A warning for egui's own developers, that debug builds would paint over texts.
+    #[cfg(debug_assertions)]
+    {
+        style.debug.show_unaligned = false;
+    }
 }
 
 fn visuals(theme: Theme, sizes: Sizes) -> Visuals {

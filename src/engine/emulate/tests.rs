@@ -22,8 +22,8 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 fn tensors(name: &str) -> BTreeMap<String, Tensor> {
-    let loaded = candle_core::safetensors::load_buffer(&fixture(name), &Device::Cpu).unwrap();
-    loaded.into_iter().collect()
+    let tensors = candle_core::safetensors::load_buffer(&fixture(name), &Device::Cpu).unwrap();
+    tensors.into_iter().collect()
 }
 
 struct Tiny {

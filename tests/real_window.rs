@@ -1,0 +1,169 @@
+//! The program in a real window: its layout changed by keys, trained, watched, exported, closed mid-run.
+//!
+//! Needs a virtual display (Xvfb) and xdotool; says so and passes where they are missing.
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A process that is ended with the test.
+struct Owned(Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// A virtual display of its own.
+struct Display {
+    name: String,
+    _server: Owned,
+}
+
+impl Display {
+    fn start() -> Option<Self> {
+        let mut server = Command::new("Xvfb")
+            .args([
+                "-displayfd",
+                "1",
+                "-screen",
+                "0",
+                "1280x720x24",
+                "-nolisten",
+                "tcp",
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let mut line = String::new();
+        BufReader::new(server.stdout.take()?)
+            .read_line(&mut line)
+            .ok()?;
+        Some(Self {
+            name: format!(":{}", line.trim()),
+            _server: Owned(server),
+        })
+    }
+
+    fn xdotool(&self, args: &[&str]) -> Option<String> {
+        let run = Command::new("xdotool")
+            .args(args)
+            .env("DISPLAY", &self.name)
+            .output()
+            .ok()?;
+        run.status
+            .success()
+            .then(|| String::from_utf8_lossy(&run.stdout).trim().to_owned())
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        for key in keys {
+            self.xdotool(&["key", key]).expect("a key pressed");
+            pause(400);
+        }
+    }
+}
+
+fn pause(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}
+
+/// Tries for two minutes: a first frame on a busy machine without a GPU takes its time.
+fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        pause(200);
+    }
+    panic!("{what} never came");
+}
+
+fn open(display: &Display, folder: &Path) -> Owned {
+    let program = Command::new(env!("CARGO_BIN_EXE_shardscope"))
+        .current_dir(folder)
+        .env("DISPLAY", &display.name)
+        .env("XDG_RUNTIME_DIR", folder)
+        .env_remove("WAYLAND_DISPLAY")
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let program = Owned(program);
+    let window = until("the window", || {
+        display.xdotool(&["search", "--onlyvisible", "--name", "Shardscope"])
+    });
+    pause(2000);
+    display.xdotool(&["windowfocus", window.lines().next().expect("a window")]);
+    pause(500);
+    program
+}
+
+/// What the export panel writes under `name`, through the keyboard. Tried again where a busy machine took
+/// several keys for one frame's.
+fn export(display: &Display, folder: &Path, name: &str) -> Vec<u8> {
+    let path = folder.join(name);
+    until(name, || {
+        display.keys(&["e"]);
+        // Past the five endings to the path.
+        display.keys(&["Tab", "Tab", "Tab", "Tab", "Tab", "Tab", "ctrl+a"]);
+        display.xdotool(&["type", "--delay", "80", name]);
+        display.keys(&["Return"]);
+        pause(2000);
+        display.keys(&["Escape"]);
+        pause(1000);
+        // Written under another name and then renamed: what is there is whole.
+        std::fs::read(&path).ok()
+    })
+}
+
+#[test]
+fn pipeline_degree_changed_trained_exported_and_closed() {
+    let Some(display) = Display::start() else {
+        println!("skipped: Xvfb is missing; on Debian and Ubuntu `apt-get install xvfb xdotool`");
+        return;
+    };
+    if display.xdotool(&["version"]).is_none() {
+        println!("skipped: xdotool is missing; on Debian and Ubuntu `apt-get install xdotool`");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut program = open(&display, folder.path());
+    pause(3000);
+    // From the first window's four stages down to one, and up to four again.
+    display.keys(&["shift+p", "shift+p", "shift+p"]);
+    let flat = export(&display, folder.path(), "one.json");
+    display.keys(&["p", "p", "p"]);
+    let staged = export(&display, folder.path(), "four.json");
+    let figures = |bytes: &[u8]| -> (u64, f64) {
+        let trace: serde_json::Value = serde_json::from_slice(bytes).expect("a JSON trace");
+        let report = &trace["shardscope"]["report"];
+        (
+            report["config"]["pp"].as_u64().expect("pp"),
+            report["bubble_of_total"].as_f64().expect("a bubble"),
+        )
+    };
+    let ((one, no_bubble), (four, bubble)) = (figures(&flat), figures(&staged));
+    assert_eq!((one, four), (1, 4));
+    assert!(no_bubble < 1e-9, "one stage has no bubble, not {no_bubble}");
+    assert!(
+        (0.2..0.4).contains(&bubble),
+        "four stages and eight micro-batches: {bubble}"
+    );
+    let picture = export(&display, folder.path(), "four.png");
+    assert!(picture.starts_with(b"\x89PNG"), "a PNG");
+    // Closed mid-run, it ends at once, with all its threads.
+    display.xdotool(&[
+        "search",
+        "--onlyvisible",
+        "--name",
+        "Shardscope",
+        "windowquit",
+    ]);
+    let status = until("the end", || program.0.try_wait().expect("a status"));
+    assert!(status.success(), "{status}");
+}
