@@ -110,7 +110,8 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     let place = place(timeline.overview, trace, rank_index);
     // A low block lies beside both lines, a high one beside the middle of them.
     let lift = if place.is_empty() { 0.0 } else { em * 0.62 };
-    let middle = middle.max(block.top + em * 0.9);
+    // The name never rises over its row: in the first one, it would be cut.
+    let middle = middle.max(block.top + em * 0.9).max(row.top + em);
     let name_at = Point::new(0.0, middle - lift);
     canvas.text_at_middle(name_at, Anchor::Start, strong, name(trace, rank_index));
     let place = shortened(&place, weak.size, weak.weight, room);

@@ -14,37 +14,13 @@ use super::attention::Attention;
 use super::bubble_plot::BubblePlot;
 use super::describe::describe;
 use super::export_panel::ExportPanel;
-use super::playback::Motion;
+use super::options::Options;
 use super::run::{Run, Source};
 use super::timeline::Stage;
 use super::timeline_view::TimelineView;
-use super::view::{Dialog, TextSize, View};
+use super::view::{Dialog, View};
 use super::wish::{Look, Wish};
 use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
-
-/// How the window starts.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What is run first.
-    pub config: Config,
-    /// Colours.
-    pub theme: Theme,
-    /// How large texts are.
-    pub text: TextSize,
-    /// Whether it plays at once.
-    pub motion: Motion,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            config: Config::default(),
-            theme: Theme::Dark,
-            text: TextSize::Desk,
-            motion: Motion::Playing,
-        }
-    }
-}
 
 /// The window's application. Dropping it ends its session and joins its thread.
 #[derive(Debug)]
@@ -60,10 +36,10 @@ pub struct App {
 
 impl App {
     /// With a session of its own.
-    pub fn new(cc: &CreationContext<'_>, options: Options) -> std::io::Result<Self> {
+    pub fn new(cc: &CreationContext<'_>, options: &Options) -> std::io::Result<Self> {
         let ctx = cc.egui_ctx.clone();
         let session = Session::start(options.config.clone(), move || ctx.request_repaint())?;
-        Ok(Self::from_source(cc, Source::Live(session), &options))
+        Ok(Self::from_source(cc, Source::Live(session), options))
     }
 
     /// On a snapshot that never changes: for tests and pictures.
@@ -299,10 +275,7 @@ impl eframe::App for App {
             Some(Dialog::Export) => self.export.show(ui, &self.view, &mut wishes),
             None => {}
         }
-        let pointed = wishes.iter().rev().find_map(|wish| match wish {
-            Wish::Point(rank) => *rank,
-            _ => None,
-        });
+        let pointed = wishes.iter().rev().find_map(Wish::pointed_at);
         let repaint = pointed != self.attention.pointed
             || wishes.iter().any(|wish| !matches!(wish, Wish::Point(_)));
         self.attention.pointed = pointed;

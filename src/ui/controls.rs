@@ -81,7 +81,7 @@ fn number_with_refusal(
         .filter(|refusal| refusal.asked.field() == field);
     let asked = refusal.and_then(|refusal| match refusal.asked {
         Change::Number(_, value) => Some(value),
-        _ => None,
+        Change::Schedule(_) | Change::Overlap(_) | Change::Model(_) | Change::Hardware(_) => None,
     });
     let value = field.number(&run.config().layout).unwrap_or_default();
     let shown = Number {

@@ -102,7 +102,9 @@ fn why_idle(trace: &Trace, rank: Rank, hit: &Hit, label: &Label) -> String {
     }
     match label.kind {
         Kind::Pass | Kind::Segment => format!("waits for what {} needs", label.short()),
-        _ => "has no pass left in this step".to_owned(),
+        Kind::Optimizer | Kind::AllReduce | Kind::Send | Kind::End | Kind::Other => {
+            "has no pass left in this step".to_owned()
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use eframe::egui::{Grid, Id, Key, Modal, RichText, ScrollArea, Ui};
 
 use crate::scene::fonts::Weight;
 
-use super::keys::{BINDINGS, Group};
+use super::bindings::BINDINGS;
+use super::keys::Group;
 use super::theme::font;
 use super::view::View;
 use super::wish::{Show, Wish};

@@ -52,6 +52,10 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View) {
     let (text, tint) = match Check::of(records) {
         Check::Pending if records.is_empty() => (waiting_text(run).to_owned(), palette.text_weak),
         Check::Pending => ("The one-GPU run follows".to_owned(), palette.text_weak),
+        Check::Equal(0.0) => (
+            format!("✓ {gpus} GPUs equal one GPU, to the bit"),
+            palette.success,
+        ),
         Check::Equal(by) => (
             format!("✓ {gpus} GPUs equal one GPU, to {by:.0e}"),
             palette.success,

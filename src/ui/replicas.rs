@@ -49,10 +49,10 @@ fn hashes(ui: &mut Ui, record: &StepRecord, step: usize, view: &View) {
     ui.horizontal_wrapped(|ui| {
         for (index, replica) in replicas.iter().take(SHOWN).enumerate() {
             let short = replica.hash >> 32;
-            let hash =
-                RichText::new(format!("{index} {short:08x}")).text_style(TextStyle::Monospace);
+            ui.label(RichText::new(format!("replica {index}")).weak().small());
+            let hash = RichText::new(format!("{short:08x}")).text_style(TextStyle::Monospace);
             ui.label(hash)
-                .on_hover_text(format!("Hash of all weights of replica {index}"));
+                .on_hover_text("The start of a hash of all its weights");
         }
         if replicas.len() > SHOWN {
             ui.label(format!("and {} more", replicas.len() - SHOWN));

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::session::{Command, Config, Session, Snapshot, Status, StepRecord, Timeline};
-use crate::trace::{Stream, Trace};
+use crate::trace::Trace;
 use crate::units::Nanos;
 
-use super::edit::{Change, Field, History, Offer, Refusal, next, refuse};
+use super::edit::{Change, Field, Offer, Refusal, next, refuse};
+use super::events::{event_before, next_event};
+use super::history::History;
 use super::playback::{Motion, Playback, Position, Road};
 use super::wish::{Direction, Travel};
 
@@ -287,10 +289,10 @@ impl Run {
         let to = |time: Nanos| Position { time, ..at };
         match travel {
             Travel::PlayPause => self.play_or_pause(),
-            Travel::StepForward => self.with_road(|playback, road| playback.step_forward(road)),
-            Travel::StepBack => self.with_road(|playback, road| playback.step_back(road)),
-            Travel::EventForward => self.to_event(next_event),
-            Travel::EventBack => self.to_event(event_before),
+            Travel::StepForward => self.with_road(Playback::step_forward),
+            Travel::StepBack => self.with_road(Playback::step_back),
+            Travel::EventForward => self.go_to_event(next_event),
+            Travel::EventBack => self.go_to_event(event_before),
             Travel::StepStart => self.scrub(to(Nanos::ZERO)),
             Travel::StepEnd => self.scrub(to(self.length())),
             Travel::To(time) => self.scrub(to(time.min(self.length()))),
@@ -313,7 +315,7 @@ impl Run {
         self.playback.toggle();
     }
 
-    fn to_event(&mut self, find: fn(&Trace, Nanos) -> Option<Nanos>) {
+    fn go_to_event(&mut self, find: fn(&Trace, Nanos) -> Option<Nanos>) {
         let at = self.playback.at();
         let found = self
             .timeline()
@@ -351,34 +353,4 @@ fn length_of(snapshot: &Snapshot, step: u64) -> Nanos {
     trained
         .or(snapshot.preview.as_ref())
         .map_or(Nanos::ZERO, |timeline| timeline.trace.makespan)
-}
-
-/// When the next pass starts or ends on any rank.
-fn next_event(trace: &Trace, after: Nanos) -> Option<Nanos> {
-    let of_rank = |index: usize| {
-        let spans = trace.lane(index, Stream::Passes).spans();
-        let first = spans.partition_point(|span| span.end <= after);
-        let times = spans[first..].iter().take(2);
-        times
-            .flat_map(|span| [span.start, span.end])
-            .filter(|&time| time > after)
-            .min()
-    };
-    let next = (0..trace.ranks.len()).filter_map(of_rank).min();
-    next.or_else(|| (trace.makespan > after).then_some(trace.makespan))
-}
-
-/// When the last pass before a time started or ended on any rank.
-fn event_before(trace: &Trace, before: Nanos) -> Option<Nanos> {
-    let of_rank = |index: usize| {
-        let spans = trace.lane(index, Stream::Passes).spans();
-        let until = spans.partition_point(|span| span.start < before);
-        let times = spans[..until].iter().rev().take(2);
-        times
-            .flat_map(|span| [span.start, span.end])
-            .filter(|&time| time < before)
-            .max()
-    };
-    let last = (0..trace.ranks.len()).filter_map(of_rank).max();
-    last.or_else(|| (before > Nanos::ZERO).then_some(Nanos::ZERO))
 }

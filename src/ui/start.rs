@@ -2,7 +2,8 @@
 
 use eframe::egui::ViewportBuilder;
 
-use super::app::{App, Options};
+use super::app::App;
+use super::options::Options;
 
 /// Why there is no window.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +44,7 @@ pub fn run(options: Options) -> Result<(), UiError> {
             .with_min_inner_size([760.0, 480.0]),
         ..eframe::NativeOptions::default()
     };
-    let create: eframe::AppCreator<'_> = Box::new(move |cc| Ok(Box::new(App::new(cc, options)?)));
+    let create: eframe::AppCreator<'_> = Box::new(move |cc| Ok(Box::new(App::new(cc, &options)?)));
     eframe::run_native("shardscope", native, create).map_err(UiError::from)
 }
 

@@ -12,7 +12,7 @@ pub(super) fn show(ui: &mut Ui, step: &Timeline) {
         return;
     }
     ScrollArea::both().auto_shrink(false).show(ui, |ui| {
-        Grid::new("traffic").striped(false).show(ui, |ui| {
+        Grid::new("traffic").min_row_height(0.0).show(ui, |ui| {
             for name in ["Group", "Each", "Size", "Time", "Bus"] {
                 ui.label(RichText::new(name).weak().small());
             }
@@ -32,10 +32,10 @@ fn show_row(ui: &mut Ui, row: &TrafficReport) {
         row.kind,
         listed(&row.ranks)
     ));
-    ui.label(format!("{} ×", row.count));
-    ui.label(Bytes(row.bytes).to_string());
-    ui.label(Nanos::from_secs(row.time_s).to_string());
-    ui.label(format!("{} GB/s", three_digits(row.busbw / 1e9)));
+    ui.label(small(format!("{} ×", row.count)));
+    ui.label(small(Bytes(row.bytes).to_string()));
+    ui.label(small(Nanos::from_secs(row.time_s).to_string()));
+    ui.label(small(format!("{} GB/s", three_digits(row.busbw / 1e9))));
     ui.end_row();
 }
 

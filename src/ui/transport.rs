@@ -10,6 +10,9 @@ use super::theme::{color, font};
 use super::view::{Dialog, TextSize, View};
 use super::wish::{Show, Travel, Wish};
 
+/// A bar so wide, in body-text sizes, has room for the program's name.
+const ROOM_FOR_TITLE: f32 = 58.0;
+
 /// Shows the bar.
 pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     ui.horizontal_centered(|ui| {
@@ -18,8 +21,10 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) 
             wishes.push(Wish::Show(Show::Controls));
         }
         let sizes = view.sizes();
-        let title = RichText::new("Shardscope").font(font(sizes.body * 1.2, FontWeight::SemiBold));
-        ui.label(title);
+        if ui.available_width() > sizes.body * ROOM_FOR_TITLE {
+            let title = font(sizes.body * 1.2, FontWeight::SemiBold);
+            ui.label(RichText::new("Shardscope").font(title));
+        }
         ui.add_space(sizes.space());
         travel(ui, run, wishes);
         ui.add_space(sizes.space());

@@ -141,6 +141,17 @@ pub(super) enum Wish {
     Save,
 }
 
+impl Wish {
+    /// The GPU to be lit, if that is what is wished for.
+    pub(super) fn pointed_at(&self) -> Option<Rank> {
+        if let Self::Point(rank) = self {
+            *rank
+        } else {
+            None
+        }
+    }
+}
+
 /// Which way a control goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
