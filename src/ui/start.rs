@@ -10,8 +10,8 @@ use super::options::Options;
 pub enum UiError {
     /// Nothing to show it on.
     #[error(
-        "there is no display to open a window on ({0}); set DISPLAY or WAYLAND_DISPLAY, or use the command line, \
-         such as `shardscope simulate`"
+        "there is no display to open a window on ({0}); start it from a desktop session, or use the command line, \
+         such as `shardscope run`"
     )]
     NoDisplay(String),
     /// Nothing to draw it with.
@@ -35,7 +35,7 @@ pub enum UiError {
 
 /// Opens the window and returns when it is closed.
 pub fn run(options: Options) -> Result<(), UiError> {
-    check_libraries()?;
+    check_system()?;
     let native = eframe::NativeOptions {
         viewport: ViewportBuilder::default()
             .with_title("Shardscope")
@@ -59,14 +59,16 @@ impl From<eframe::Error> for UiError {
     }
 }
 
-/// The window system's keyboard library is loaded at run time, and its absence would end the program without a word
+/// Asked beforehand, as the window system's own words do not help. Its keyboard library is loaded at run time, and
+/// its absence would end the program without a word
 /// that helps.
 #[cfg(target_os = "linux")]
-fn check_libraries() -> Result<(), UiError> {
+fn check_system() -> Result<(), UiError> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let wayland = set("WAYLAND_DISPLAY") || set("WAYLAND_SOCKET");
     if !wayland && !set("DISPLAY") {
-        return Ok(());
+        let why = "neither DISPLAY nor WAYLAND_DISPLAY is set";
+        return Err(UiError::NoDisplay(why.to_owned()));
     }
     if xkbcommon_dl::xkbcommon_option().is_none() {
         return Err(UiError::NoLibrary {
@@ -84,6 +86,6 @@ fn check_libraries() -> Result<(), UiError> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn check_libraries() -> Result<(), UiError> {
+fn check_system() -> Result<(), UiError> {
     Ok(())
 }

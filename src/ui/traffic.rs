@@ -27,7 +27,8 @@ pub(super) fn show(ui: &mut Ui, step: &Timeline) {
 fn show_row(ui: &mut Ui, row: &TrafficReport) {
     let instances = row.instances;
     let name = group_name(&row.group);
-    ui.label(name).on_hover_text(format!(
+    let small = |text: String| RichText::new(text).small();
+    ui.label(small(name.to_owned())).on_hover_text(format!(
         "{} of {instances} such groups, GPUs {}",
         row.kind,
         listed(&row.ranks)
