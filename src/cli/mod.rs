@@ -1,4 +1,4 @@
-//! The command line: raw options ([`args`]), validated options ([`options`]), one match over what is to be done.
+//! The command line: raw options (`args`), validated options (`options`), one match over what is to be done.
 //!
 //! A thin edge: nothing is computed here. Results for scripts go to standard output, all else to standard error.
 

@@ -62,7 +62,7 @@ pub(super) fn zipped(bytes: &[u8]) -> Result<Vec<u8>, ExportError> {
     })
 }
 
-/// Reads a trace that [`write`] wrote as Chrome JSON, packed or not, or as CSV.
+/// Reads a trace that [`write()`] wrote as Chrome JSON, packed or not, or as CSV.
 pub fn read(path: &Path) -> Result<Imported, ExportError> {
     let format = Format::from_path(path)?;
     let limit = |reader: &mut dyn Read| -> io::Result<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! Traces and pictures as files: PNG, SVG, PDF, Chrome JSON, CSV.
 //!
-//! Every writer is a pure function from its input to bytes, and identical input gives identical bytes. Only [`write`]
+//! Every writer is a pure function from its input to bytes, and identical input gives identical bytes. Only [`write()`]
 //! and [`read`] touch files.
 
 mod base64;

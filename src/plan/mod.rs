@@ -20,7 +20,7 @@ use crate::shape::{Bucket, Reduce, Segment, StageShape};
 use crate::trace::{FixedMemory, Label, LabelId, Stream};
 use crate::units::{Pass, Rank};
 
-/// An index into [`Plan::ops`].
+/// An index into [`Program::ops`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u32);
 

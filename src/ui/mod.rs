@@ -1,6 +1,6 @@
 //! The window: controls, live timelines and figures of a session. Only this layer knows widgets.
 //!
-//! Panels collect [`wish::Wish`]es and change nothing; [`App`] grants them in one place. What needs no widget
+//! Panels collect wishes and change nothing; [`App`] grants them in one place. What needs no widget
 //! (the playhead, changes and their offers, descriptions, figures) is pure and tested by itself.
 
 mod app;

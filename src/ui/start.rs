@@ -11,7 +11,7 @@ pub enum UiError {
     /// Nothing to show it on.
     #[error(
         "there is no display to open a window on ({0}); start it from a desktop session, or use the command line, \
-         such as `shardscope simulate`"
+         such as `shardscope run`"
     )]
     NoDisplay(String),
     /// Nothing to draw it with.
