@@ -303,6 +303,30 @@ fn a_picture_is_saved_where_it_is_wanted() {
 }
 
 #[test]
+fn many_changes_in_a_row_end_at_the_last() {
+    let options = options(Theme::Dark);
+    let mut harness = Harness::builder()
+        .with_size([900.0, 600.0])
+        .with_pixels_per_point(1.0)
+        .wgpu()
+        .build_eframe(move |cc| App::new(cc, &options).unwrap());
+    for key in [Key::D, Key::D, Key::M, Key::D] {
+        harness.key_press(key);
+    }
+    harness.step();
+    for _ in 0..3000 {
+        harness.step();
+        let shown = harness.query_by_label_contains("Timeline of 20 GPUs");
+        if shown.is_some() {
+            assert_eq!(harness.state().config().layout.micro_batches, 9);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the last change never came");
+}
+
+#[test]
 fn closing_it_mid_run_ends_its_threads_at_once() {
     let options = Options::default();
     let mut harness = Harness::builder()

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eframe::CreationContext;
-use eframe::egui::{self, CentralPanel, Context, Frame, Label, Margin, RichText, Ui};
+use eframe::egui::{
+    self, CentralPanel, Context, Frame, Label, Margin, RichText, Ui, ViewportCommand,
+};
 
 use crate::scene::tokens::Theme;
 use crate::session::{Config, Session, Snapshot};
@@ -90,7 +92,7 @@ impl App {
         }
     }
 
-    fn grant(&mut self, wish: Wish) {
+    fn grant(&mut self, wish: Wish, ctx: &Context) {
         match wish {
             Wish::Change(change) => self.run.change(change),
             Wish::Next(field, direction) => self.run.next(field, direction),
@@ -103,6 +105,7 @@ impl App {
             }
             Wish::Undo => self.run.undo(),
             Wish::Redo => self.run.redo(),
+            Wish::Close => ctx.send_viewport_cmd(ViewportCommand::Close),
             Wish::Dismiss => self.dismiss(),
             Wish::Travel(travel) => self.run.travel(travel),
             Wish::Look(look) => self.look(look),
@@ -110,11 +113,12 @@ impl App {
             Wish::Point(rank) => self.attention.pointed = rank,
             Wish::Choose(rank) => self.choose(rank),
             Wish::Select(hit) => self.attention.selected = hit,
-            Wish::Save => self.export.save(
-                self.run.timeline().map(Arc::as_ref),
-                self.view.theme,
-                self.timeline.arrows(),
-            ),
+            Wish::Save => {
+                let step = self.run.timeline().filter(|_| !self.run.is_behind());
+                let arrows = self.timeline.arrows();
+                self.export
+                    .save(step.map(Arc::as_ref), self.view.theme, arrows);
+            }
         }
     }
 
@@ -252,7 +256,7 @@ impl eframe::App for App {
     fn logic(&mut self, ctx: &Context, _frame: &mut eframe::Frame) {
         self.dress(ctx);
         for wish in keys::pressed(ctx) {
-            self.grant(wish);
+            self.grant(wish, ctx);
         }
         if self.run.poll() {
             self.timeline.reset();
@@ -281,7 +285,7 @@ impl eframe::App for App {
         self.attention.pointed = pointed;
         for wish in wishes {
             if !matches!(wish, Wish::Point(_)) {
-                self.grant(wish);
+                self.grant(wish, ui.ctx());
             }
         }
         if repaint {

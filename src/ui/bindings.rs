@@ -376,6 +376,13 @@ pub(super) static BINDINGS: &[Binding] = &[
         Wish::Show(Show::Help),
         "these keys",
     ),
+    key(
+        Group::Window,
+        "Ctrl Q",
+        &[(COMMAND, Key::Q)],
+        Wish::Close,
+        "close the window",
+    ),
     shared(
         Group::Window,
         "Esc",

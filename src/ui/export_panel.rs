@@ -97,7 +97,9 @@ impl ExportPanel {
     /// Writes the file, and remembers what came of it.
     pub(super) fn save(&mut self, step: Option<&Timeline>, theme: Theme, arrows: Arrows) {
         let Some(step) = step else {
-            self.outcome = Some(Err("There is no timeline yet.".to_owned()));
+            self.outcome = Some(Err(
+                "The timeline is not ready yet; try again in a moment.".to_owned()
+            ));
             return;
         };
         let path = PathBuf::from(self.path.trim());

@@ -157,6 +157,9 @@ impl Run {
             self.asked = None;
             self.ordered = 0;
             self.restart_playback();
+            if self.config != *self.snapshot.config {
+                self.order(None);
+            }
         } else {
             self.hear_refusal();
         }
@@ -254,10 +257,18 @@ impl Run {
         }
     }
 
+    /// Asks the session for the configuration. While it is busy with another, it is asked when it has answered, so
+    /// that of many changes in a row it prepares only the last.
     fn order(&mut self, change: Option<Change>) {
-        self.asked = Some((change, Arc::clone(&self.snapshot)));
-        let config = Box::new(self.config.clone());
-        self.source.send(Command::Configure(config));
+        if let (Source::Live(session), None) = (&self.source, &self.asked) {
+            session.send(Command::Configure(Box::new(self.config.clone())));
+            self.asked = Some((change, Arc::clone(&self.snapshot)));
+        }
+    }
+
+    /// Whether what is shown is still of another configuration than the controls show.
+    pub(super) fn is_behind(&self) -> bool {
+        self.asked.is_some()
     }
 
     /// Back to the configuration before.

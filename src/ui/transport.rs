@@ -131,6 +131,9 @@ pub(super) fn status(ui: &mut Ui, run: &Run, view: &View) {
 /// What else there is to say, and whether it is a fault.
 fn notice(run: &Run) -> Option<(String, bool)> {
     use crate::session::Status;
+    if run.is_behind() {
+        return Some(("preparing the new layout…".to_owned(), false));
+    }
     match &run.snapshot().status {
         Status::Failed(why) => Some((format!("Training failed: {why}"), true)),
         Status::Preparing => Some(("preparing…".to_owned(), false)),

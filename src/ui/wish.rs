@@ -139,6 +139,8 @@ pub(super) enum Wish {
     Select(Option<Hit>),
     /// A file with the picture or the trace.
     Save,
+    /// The end of the program.
+    Close,
 }
 
 impl Wish {
