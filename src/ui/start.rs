@@ -60,8 +60,7 @@ impl From<eframe::Error> for UiError {
 }
 
 /// Asked beforehand, as the window system's own words do not help. Its keyboard library is loaded at run time, and
-/// its absence would end the program without a word
-/// that helps.
+/// its absence would end the program with a panic.
 #[cfg(target_os = "linux")]
 fn check_system() -> Result<(), UiError> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
