@@ -8,24 +8,14 @@ use crate::units::Nanos;
 
 /// One step of `plan` at the prices of `pricing`.
 pub fn simulate(plan: &Plan, pricing: &dyn Pricing) -> Trace {
-    let prices: Vec<Price> = plan
-        .program()
-        .tasks
-        .iter()
-        .map(|task| pricing.price(task))
-        .collect();
+    let prices = prices(plan, pricing);
     clock::run(plan, |_, op| prices[op.task.0 as usize])
 }
 
 /// One step of `plan` whose computations took what they were measured to take; transfers, which an
 /// emulation does not have, are at the prices of `pricing`.
 pub fn measured(plan: &Plan, pricing: &dyn Pricing, took: &[Nanos]) -> Trace {
-    let prices: Vec<Price> = plan
-        .program()
-        .tasks
-        .iter()
-        .map(|task| pricing.price(task))
-        .collect();
+    let prices = prices(plan, pricing);
     clock::run(plan, |id, op| match op.what {
         What::Compute { .. } | What::Optimizer => Price {
             occupies: took[id.index()],
@@ -35,4 +25,10 @@ pub fn measured(plan: &Plan, pricing: &dyn Pricing, took: &[Nanos]) -> Trace {
             prices[op.task.0 as usize]
         }
     })
+}
+
+/// What each of the plan's tasks costs.
+fn prices(plan: &Plan, pricing: &dyn Pricing) -> Vec<Price> {
+    let tasks = plan.program().tasks.iter();
+    tasks.map(|task| pricing.price(task)).collect()
 }

@@ -14,7 +14,7 @@ use crate::engine::EmulateError;
 const QUEUE: usize = 64;
 
 /// Steps from one sample of text to the next.
-const SAMPLE_EVERY: u64 = 20;
+const SAMPLE_EVERY: u64 = 5;
 
 /// A running session; dropping it ends its thread, mid-step if need be.
 #[derive(Debug)]
