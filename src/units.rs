@@ -46,27 +46,27 @@ impl Nanos {
 impl Add for Nanos {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Nanos {
     fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
+        self.0 = self.0.saturating_add(other.0);
     }
 }
 
 impl Sub for Nanos {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
+        Self(self.0.saturating_sub(other.0))
     }
 }
 
 impl Mul<u64> for Nanos {
     type Output = Self;
     fn mul(self, times: u64) -> Self {
-        Self(self.0 * times)
+        Self(self.0.saturating_mul(times))
     }
 }
 
@@ -111,27 +111,27 @@ impl Bytes {
 impl Add for Bytes {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Bytes {
     fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
+        self.0 = self.0.saturating_add(other.0);
     }
 }
 
 impl Sub for Bytes {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
+        Self(self.0.saturating_sub(other.0))
     }
 }
 
 impl Mul<u64> for Bytes {
     type Output = Self;
     fn mul(self, times: u64) -> Self {
-        Self(self.0 * times)
+        Self(self.0.saturating_mul(times))
     }
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::hardware::{CostModel, Hardware, PassTimes, Precision, Price};
+use crate::hardware::{CostModel, Hardware, PassTimes, Precision, Price, Pricing as _};
 use crate::mesh::Mesh;
 use crate::plan::{Job, Load, ModelLoad, Plan, Reduction, What, lower};
 use crate::schedule::ScheduleKind;
@@ -248,4 +248,20 @@ fn the_default_shows_bubble_transfer_and_waiting_and_mini_does_not_fit_one_gpu()
     );
     let mini = ModelShape::preset("mini").unwrap();
     assert!(mini.params() * 16 > classroom().hardware.memory().0);
+}
+
+#[test]
+fn measured_times_take_their_place_on_the_same_clock() {
+    let costs = classroom();
+    let plan = model_plan(ScheduleKind::OneFOneB, [2, 2, 2], 4, true, 5);
+    let program = plan.program();
+    let price = |op: &crate::plan::Op| costs.price(&program.tasks[op.task.0 as usize]).occupies;
+    let took: Vec<Nanos> = program.ops().iter().map(price).collect();
+    assert_eq!(measured(&plan, &costs, &took), simulate(&plan, &costs));
+    // Twice as slow a computation is twice as much of it, and transfers stay.
+    let slow: Vec<Nanos> = took.iter().map(|&time| time * 2).collect();
+    let (once, twice) = (simulate(&plan, &costs), measured(&plan, &costs, &slow));
+    for rank in 0..8 {
+        assert_eq!(twice.split(rank).compute, once.split(rank).compute * 2);
+    }
 }

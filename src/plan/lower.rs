@@ -13,7 +13,7 @@ use crate::trace::{FixedMemory, Kind, Label, LabelId, Stream};
 use crate::units::{Bytes, Pass, Rank};
 
 /// The most operations of a plan.
-const MAX_OPS: u64 = 1 << 28;
+const MAX_OPS: u64 = 1 << 25;
 
 /// What is to be lowered.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +71,7 @@ pub fn lower(job: &Job<'_>) -> Result<Plan, PlanError> {
         templates,
         pass_labels: HashMap::new(),
         groups: HashMap::new(),
+        levels: Vec::new(),
     };
     for rank in 0..job.mesh.ranks() as u32 {
         lowering.rank(Rank(rank))?;
@@ -121,7 +122,10 @@ struct Lowering<'a> {
     templates: Templates,
     /// The first of the labels of each pass; they follow one another as its template says.
     pass_labels: HashMap<Action, LabelId>,
-    groups: HashMap<(Axis, Vec<Rank>), u32>,
+    /// By their axis and first member.
+    groups: HashMap<(Axis, Rank), u32>,
+    /// How far each group reaches.
+    levels: Vec<Level>,
 }
 
 /// What a rank has issued so far.
@@ -347,9 +351,8 @@ impl Lowering<'_> {
         op: NewOp,
         after: OpId,
     ) -> OpId {
-        let ranks = self.job.mesh.group(Axis::Tp, at);
-        let task = self.program.task(self.reduce_task(&ranks, reduce.bytes));
-        let group = self.group(Axis::Tp, ranks);
+        let group = self.group_of(Axis::Tp, at);
+        let task = self.reduce_task(group, reduce.bytes);
         let what = What::AllReduce {
             group,
             what: Reduction::Tensor(reduce.what),
@@ -409,11 +412,10 @@ impl Lowering<'_> {
         }
         let (stage, bucket, after) = bucket;
         let elements = self.bucket_params(load.shape, stage, bucket);
-        let (ranks, axis) = (self.job.mesh.group(Axis::Dp, issued.at), Axis::Dp);
+        let group = self.group_of(Axis::Dp, issued.at);
         let name = "all-reduce gradients";
         let call = Call {
-            axis,
-            ranks,
+            group,
             what: Reduction::Gradients(bucket),
             elements,
             name,
@@ -472,9 +474,9 @@ impl Lowering<'_> {
         let elements = load.shape.embedding_params(self.job.mesh.tp());
         let name = "all-reduce tied embedding";
         let what = Reduction::TiedEmbedding;
+        let group = self.group(Axis::Embedding, ranks[0], || ranks);
         let call = Call {
-            axis: Axis::Embedding,
-            ranks,
+            group,
             what,
             elements,
             name,
@@ -487,15 +489,12 @@ impl Lowering<'_> {
 
     /// A replica's ranks sum the squares of their gradients.
     fn reduce_norm(&mut self, issued: &mut Issued, last: OpId) {
-        let ranks = self.job.mesh.group(Axis::Model, issued.at);
-        if ranks.len() > 1 {
-            let (axis, name) = (Axis::Model, "all-reduce gradient norm");
+        if self.job.mesh.tp() * self.job.mesh.pp() > 1 {
             let call = Call {
-                axis,
-                ranks,
+                group: self.group_of(Axis::Model, issued.at),
                 what: Reduction::Norm,
                 elements: 1,
-                name,
+                name: "all-reduce gradient norm",
                 stage: 0,
             };
             let mut waits = issued.syncs.clone();
@@ -506,12 +505,12 @@ impl Lowering<'_> {
 
     fn synchronising(&mut self, issued: &mut Issued, call: &Call, waits: &[OpId]) {
         let bytes = Bytes(call.elements * 4);
-        let task = self.reduce_task(&call.ranks, bytes);
-        let task = self.program.task(task);
-        let group = self.group(call.axis, call.ranks.clone());
-        let label =
-            self.templates
-                .sync_label(&mut self.program, call.name, call.axis, call.what, bytes);
+        let task = self.reduce_task(call.group, bytes);
+        let group = call.group;
+        let axis = self.program.groups[group as usize].axis;
+        let label = self
+            .templates
+            .sync_label(&mut self.program, call.name, axis, call.what, bytes);
         let what = What::AllReduce {
             group,
             what: call.what,
@@ -530,19 +529,30 @@ impl Lowering<'_> {
         issued.syncs.push(self.program.issue(op, waits));
     }
 
-    fn group(&mut self, axis: Axis, ranks: Vec<Rank>) -> u32 {
-        let groups = &mut self.program.groups;
-        let next = groups.len() as u32;
-        *self
-            .groups
-            .entry((axis, ranks))
-            .or_insert_with_key(|(axis, ranks)| {
-                groups.push(Group {
-                    axis: *axis,
-                    ranks: ranks.clone(),
-                });
-                next
-            })
+    /// The group along `axis` of the rank at `at`; its members are listed once for all of them.
+    fn group_of(&mut self, axis: Axis, at: Coord) -> u32 {
+        let mesh = self.job.mesh;
+        let first = match axis {
+            Axis::Dp => Coord { dp: 0, ..at },
+            Axis::Tp => Coord { tp: 0, ..at },
+            Axis::Pp => Coord { pp: 0, ..at },
+            Axis::Model => Coord { tp: 0, pp: 0, ..at },
+            Axis::Embedding => at,
+        };
+        self.group(axis, mesh.rank(first), || mesh.group(axis, at))
+    }
+
+    /// The group along `axis` whose first member is `first`.
+    fn group(&mut self, axis: Axis, first: Rank, members: impl FnOnce() -> Vec<Rank>) -> u32 {
+        if let Some(&known) = self.groups.get(&(axis, first)) {
+            return known;
+        }
+        let ranks = members();
+        let id = self.program.groups.len() as u32;
+        self.levels.push(self.level(&ranks));
+        self.program.groups.push(Group { axis, ranks });
+        self.groups.insert((axis, first), id);
+        id
     }
 
     fn level(&self, ranks: &[Rank]) -> Level {
@@ -557,12 +567,15 @@ impl Lowering<'_> {
         }
     }
 
-    fn reduce_task(&self, ranks: &[Rank], bytes: Bytes) -> Task {
-        Task::AllReduce {
+    fn reduce_task(&mut self, group: u32, bytes: Bytes) -> TaskId {
+        let ranks = self.program.groups[group as usize].ranks.len();
+        let level = self.levels[group as usize];
+        let task = Task::AllReduce {
             bytes,
-            ranks: ranks.len(),
-            level: self.level(ranks),
-        }
+            ranks,
+            level,
+        };
+        self.program.task(task)
     }
 
     fn send_task(&mut self, from: Rank, to: Rank) -> TaskId {
@@ -610,8 +623,7 @@ impl Lowering<'_> {
 
 /// A collective after the passes.
 struct Call {
-    axis: Axis,
-    ranks: Vec<Rank>,
+    group: u32,
     what: Reduction,
     elements: u64,
     name: &'static str,

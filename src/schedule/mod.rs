@@ -17,6 +17,9 @@ use crate::units::Pass;
 /// The most micro-batches or stages that a schedule may have.
 pub const MAX_COUNT: usize = u16::MAX as usize;
 
+/// The most micro-batches, over all stages, of a schedule.
+pub const MAX_ACTIONS: usize = 1 << 22;
+
 /// A pass of a micro-batch on a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Action {
@@ -96,6 +99,16 @@ pub enum ScheduleError {
         what: &'static str,
         /// How many.
         value: usize,
+    },
+    /// More actions than anyone reads.
+    #[error(
+        "pp {pp} x {micro_batches} micro-batches are over {MAX_ACTIONS} passes; lower one of them"
+    )]
+    TooLarge {
+        /// Pipeline ranks.
+        pp: usize,
+        /// Micro-batches.
+        micro_batches: usize,
     },
     /// Chunks where there are none.
     #[error("{name} holds one chunk a rank, not {chunks}; use --chunks 1")]
@@ -203,6 +216,9 @@ impl ScheduleKind {
             if !(1..=MAX_COUNT).contains(&value) {
                 return Err(ScheduleError::Count { what, value });
             }
+        }
+        if pp.saturating_mul(micro_batches) > MAX_ACTIONS {
+            return Err(ScheduleError::TooLarge { pp, micro_batches });
         }
         if chunks != 1 {
             return Err(ScheduleError::Chunks {

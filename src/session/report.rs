@@ -190,8 +190,15 @@ impl Report {
 fn one_gpu_time(config: &Config, trace: &Trace) -> Result<Nanos, ConfigError> {
     match config.costs {
         Costs::Model => {
-            let alone = config.on_one_gpu();
-            Ok(simulate(&alone.plan()?, alone.pricing().as_ref()).makespan)
+            // One GPU sends nothing and runs one micro-batch like the next: two tell for any number.
+            let alone = |micro_batches: usize| -> Result<Nanos, ConfigError> {
+                let mut one = config.on_one_gpu();
+                one.layout.micro_batches = micro_batches;
+                Ok(simulate(&one.plan()?, one.pricing().as_ref()).makespan)
+            };
+            let more = config.layout.dp as u64 * config.layout.micro_batches as u64 - 1;
+            let first = alone(1)?;
+            Ok(first + alone(2)?.since(first) * more)
         }
         Costs::Passes { .. } => {
             let of_slice_0 = trace

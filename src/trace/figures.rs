@@ -72,14 +72,12 @@ impl Trace {
 
     /// The bubble, by each definition.
     pub fn bubbles(&self) -> Bubbles {
-        let idle: Nanos = (0..self.ranks.len())
-            .map(|index| self.split(index).idle)
-            .sum();
-        let pipelines: Nanos = self.ranks.iter().map(|info| info.pipeline_end).sum();
+        let idle = total((0..self.ranks.len()).map(|index| self.split(index).idle));
+        let pipelines = total(self.ranks.iter().map(|info| info.pipeline_end));
         let passes: Vec<Passes> = (0..self.ranks.len())
             .map(|index| self.passes(index))
             .collect();
-        let busy: Nanos = passes.iter().map(|passes| passes.busy).sum();
+        let busy = total(passes.iter().map(|passes| passes.busy));
         let widest = passes
             .iter()
             .max_by_key(|passes| passes.last.since(passes.first))
@@ -91,8 +89,8 @@ impl Trace {
         } = widest.unwrap_or_default();
         let span = last.since(first);
         Bubbles {
-            of_total: ratio(idle, pipelines),
-            of_ideal: ratio(idle, busy),
+            of_total: share(idle, pipelines),
+            of_ideal: share(idle, busy),
             stage_span: ratio(span.since(widest_busy), span),
         }
     }
@@ -136,5 +134,18 @@ fn ratio(part: Nanos, whole: Nanos) -> f64 {
         0.0
     } else {
         part.0 as f64 / whole.0 as f64
+    }
+}
+
+/// A sum over ranks, which many of them could take past what a [`Nanos`] holds.
+fn total(times: impl Iterator<Item = Nanos>) -> u128 {
+    times.map(|time| u128::from(time.0)).sum()
+}
+
+fn share(part: u128, whole: u128) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
     }
 }

@@ -7,10 +7,9 @@ use eframe::egui::{Id, Key, Modal, RichText, TextEdit, Ui};
 use crate::export::{Export, ExportError, write};
 use crate::scene::fonts::Weight;
 use crate::scene::tokens::Theme;
-use crate::scene::{Arrows, Card, Picture, Stamp};
+use crate::scene::{Arrows, Picture};
 use crate::session::Timeline;
 
-use super::figures::figures;
 use super::theme::{color, font};
 use super::view::View;
 use super::wish::{Show, Wish};
@@ -131,27 +130,11 @@ fn save(
     )
 }
 
-/// The picture of a step, with its figures and where it comes from.
+/// The picture of a step: the command line's, in the window's colours.
 fn picture(step: &Timeline, theme: Theme, arrows: Arrows) -> Picture {
-    let config = &step.report.config;
-    let cards: Vec<Card> = figures(step)
-        .into_iter()
-        .map(|figure| figure.card)
-        .collect();
     Picture {
-        title: config.layout_line(),
-        stamp: Stamp {
-            model: config.model.name.clone(),
-            hardware: config.hardware.title.clone(),
-            engine: format!("{}, {} times", step.report.engine, step.report.times),
-            bubble: "idle time / pipeline time".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            ..Stamp::default()
-        },
-        cards,
         theme,
         arrows: arrows == Arrows::Shown,
-        capacity: Some(config.hardware.memory()),
-        ..Picture::default()
+        ..crate::export::picture(&step.report)
     }
 }

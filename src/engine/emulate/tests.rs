@@ -444,3 +444,111 @@ fn a_loss_that_is_not_a_number_is_said() {
         "{said}"
     );
 }
+
+#[test]
+fn losses_fall_on_the_shipped_text_and_every_computation_takes_time() {
+    let shape = ModelShape {
+        layers: 4,
+        hidden: 64,
+        ..ModelShape::preset("nano").unwrap()
+    };
+    let weights = Weights::init(&shape, 1).unwrap();
+    let batches = Batches::new(byte_tokens(PRIMER, 256), shape.seq, 1).unwrap();
+    let way = Way {
+        dp: 2,
+        tp: 2,
+        pp: 2,
+        m: 2,
+        overlap: true,
+    };
+    let schedule = ScheduleKind::OneFOneB.build(2, 2, 1).unwrap();
+    let plan = plan(&shape, way, &schedule, 2);
+    let mut emulator = Emulator::new(Arc::clone(&plan), &shape, &weights, 2, 2).unwrap();
+    let mut losses = Vec::new();
+    for step in 0..30 {
+        let tokens = batches.batch(step, 8).unwrap();
+        let outcome = emulator
+            .step(&tokens, false, &AtomicBool::new(false))
+            .unwrap();
+        losses.push(outcome.loss);
+        for (op, took) in plan.program().ops().iter().zip(&outcome.took) {
+            let computes = matches!(op.what, What::Compute { .. } | What::Optimizer);
+            assert!(!computes || *took > Nanos::ZERO, "{op:?}");
+        }
+    }
+    let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+    let (first, last) = (mean(&losses[..5]), mean(&losses[25..]));
+    assert!(last < first - 1.0, "{first} fell to {last} only");
+}
+
+/// The gradients' norm, and how far one step takes a weight. With a large eps a step is as long as the gradient that
+/// the optimizer sees, so that it tells whether that was clipped.
+fn one_step(way: Way, clip: Option<f64>) -> (f64, f64) {
+    let (mut shape, weights, batches) = odd_model();
+    shape.optimizer = Optimizer {
+        lr: 1.0,
+        eps: 100.0,
+        weight_decay: 0.0,
+        clip,
+        ..Optimizer::default()
+    };
+    let schedule = ScheduleKind::OneFOneB.build(way.pp, way.m, 1).unwrap();
+    let size = 8 / way.dp / way.m;
+    let plan = plan(&shape, way, &schedule, size);
+    let mut emulator = Emulator::new(plan, &shape, &weights, size, 2).unwrap();
+    let tokens = batches.batch(0, 8).unwrap();
+    let outcome = emulator
+        .step(&tokens, false, &AtomicBool::new(false))
+        .unwrap();
+    let of = |weights: &Weights| values(weights.get("transformer.h.2.mlp.c_fc.weight").unwrap());
+    let (before, after) = (of(&weights), of(&emulator.weights().unwrap()));
+    let squares = after
+        .iter()
+        .zip(before)
+        .map(|(after, before)| (after - before).powi(2));
+    (outcome.grad_norm, squares.sum::<f64>().sqrt())
+}
+
+#[test]
+fn case_5_clipping_scales_by_the_global_norm_once() {
+    let settings = |clip| Optimizer {
+        clip,
+        ..Optimizer::default()
+    };
+    assert_eq!(clip_scale(&settings(Some(1.0)), 1.25), 0.8);
+    assert_eq!(clip_scale(&settings(Some(1.0)), 0.8), 1.0);
+    assert_eq!(clip_scale(&settings(None), 1e9), 1.0);
+    let alone = Way {
+        dp: 1,
+        tp: 1,
+        pp: 1,
+        m: 1,
+        overlap: true,
+    };
+    let (norm, free) = one_step(alone, None);
+    let clip = norm * 0.8;
+    for way in [
+        alone,
+        Way {
+            dp: 2,
+            tp: 2,
+            pp: 2,
+            m: 2,
+            overlap: true,
+        },
+        Way {
+            dp: 4,
+            tp: 1,
+            pp: 1,
+            m: 1,
+            overlap: false,
+        },
+    ] {
+        let (_, clipped) = one_step(way, Some(clip));
+        assert!(
+            (clipped / free - 0.8).abs() < 2e-3,
+            "{way:?}: {}",
+            clipped / free
+        );
+    }
+}
