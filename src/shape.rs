@@ -81,6 +81,30 @@ impl Default for Optimizer {
     }
 }
 
+impl Optimizer {
+    /// Whether it can be computed with.
+    fn check(&self) -> Result<(), ShapeError> {
+        let share = |value: f64| (0.0..1.0).contains(&value);
+        let amount = |value: f64| value >= 0.0 && value.is_finite();
+        let settings = [
+            ("lr", amount(self.lr), "a number from 0"),
+            ("beta1", share(self.beta1), "from 0 to below 1"),
+            ("beta2", share(self.beta2), "from 0 to below 1"),
+            ("eps", amount(self.eps), "a number from 0"),
+            ("weight_decay", amount(self.weight_decay), "a number from 0"),
+            (
+                "clip",
+                self.clip.is_none_or(|clip| clip > 0.0),
+                "above 0, or left out",
+            ),
+        ];
+        match settings.into_iter().find(|(_, legal, _)| !legal) {
+            Some((name, _, legal)) => Err(ShapeError::Optimizer { name, legal }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Why a model cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
@@ -90,6 +114,14 @@ pub enum ShapeError {
     /// A dimension past all bounds.
     #[error("the model's {0} is {1}, over the limit of {2}")]
     TooLarge(&'static str, usize, usize),
+    /// A setting of the optimizer that it cannot compute with.
+    #[error("the optimizer's {name} must be {legal}")]
+    Optimizer {
+        /// Which.
+        name: &'static str,
+        /// What it may be.
+        legal: &'static str,
+    },
     /// Heads of unequal width.
     #[error(
         "hidden {hidden} is not a multiple of {heads} heads; nearest hidden sizes that are: {below} and {above}"
@@ -195,6 +227,7 @@ impl ModelShape {
                 above: (hidden / heads + 1) * heads,
             });
         }
+        self.optimizer.check()?;
         if !heads.is_multiple_of(kv_heads) {
             return Err(ShapeError::KvHeads { heads, kv_heads });
         }

@@ -6,8 +6,9 @@ use crate::hardware::{CostModel, Hardware, HardwareError, PassTimes, Precision, 
 use crate::mesh::MeshError;
 use crate::plan::{Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, lower};
 use crate::schedule::{Schedule, ScheduleError};
-use crate::shape::{ModelShape, ShapeError};
-use crate::units::Nanos;
+use crate::shape::{ModelShape, Segment, ShapeError};
+use crate::trace::FixedMemory;
+use crate::units::{Bytes, Nanos};
 
 /// Where an emulated operation's duration comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,20 +108,18 @@ pub enum ConfigError {
         /// What it has.
         what: &'static str,
     },
-    /// The model is too large to be trained on this machine.
+    /// All ranks together would take more memory than this machine should be asked for.
     #[error(
-        "{model} has {params} parameters, and training it for real here would take some {gib:.0} GiB of memory; use \
-         `simulate` for its figures, or train one of up to {most} parameters, such as nano or mini"
+        "training {model} this way for real would take some {needs} for all ranks, over the {most} that emulation takes; \
+         use fewer replicas, smaller or fewer micro-batches, or `simulate` for the figures alone"
     )]
     TooLarge {
         /// The model.
         model: String,
-        /// Its parameters.
-        params: u64,
-        /// Memory that all ranks' state would take.
-        gib: f64,
-        /// The most that is trained.
-        most: u64,
+        /// Memory that all ranks would take.
+        needs: Bytes,
+        /// The most that is taken.
+        most: Bytes,
     },
 }
 
@@ -164,8 +163,8 @@ impl Default for Config {
     }
 }
 
-/// The most parameters that are trained on this machine's cores.
-const MOST_TRAINED: u64 = 200_000_000;
+/// The most memory that all emulated ranks may take.
+const MOST_EMULATED: Bytes = Bytes(12 << 30);
 
 impl Config {
     /// The order of work.
@@ -198,6 +197,12 @@ impl Config {
     /// Checked and lowered to be trained, whatever operations cost.
     pub fn training_plan(&self) -> Result<Plan, ConfigError> {
         self.check_trainable()?;
+        let trained = Self {
+            costs: Costs::Model,
+            precision: Precision::F32,
+            ..self.clone()
+        };
+        trained.check_room(&trained.plan()?)?;
         Self {
             costs: Costs::Model,
             ..self.clone()
@@ -205,21 +210,41 @@ impl Config {
         .plan()
     }
 
+    /// Whether this machine has room for all ranks of `plan`, computed in 32 bits: what a plan holds for good, and the
+    /// most that each rank has in flight.
+    fn check_room(&self, plan: &Plan) -> Result<(), ConfigError> {
+        let program = plan.program();
+        let fixed: Bytes = program.memory.iter().map(FixedMemory::total).sum();
+        let tokens = self.layout.micro_batch_size * self.model.seq;
+        let tp = self.layout.tp;
+        let layer = self.model.stash_elements(Segment::Attention(0), tokens, tp)
+            + self.model.stash_elements(Segment::Mlp(0), tokens, tp);
+        let in_flight = program
+            .mesh
+            .coords()
+            .zip(&program.peak_in_flight)
+            .map(|(at, &count)| {
+                let held =
+                    (0..program.stages.len()).filter(|&stage| program.holders[stage] == at.pp);
+                let layers: usize = held.map(|stage| program.stages[stage].layers.len()).sum();
+                Bytes(4 * layer) * (layers as u64) * u64::from(count)
+            });
+        let needs = fixed + in_flight.sum();
+        if needs > MOST_EMULATED {
+            let model = self.model.name.clone();
+            return Err(ConfigError::TooLarge {
+                model,
+                needs,
+                most: MOST_EMULATED,
+            });
+        }
+        Ok(())
+    }
+
     fn check_trainable(&self) -> Result<(), ConfigError> {
         let model = self.model.name.clone();
         if let Some(what) = self.model.untrainable() {
             return Err(ConfigError::Untrainable { model, what });
-        }
-        let params = self.model.params();
-        let most = MOST_TRAINED / self.layout.dp.max(1) as u64;
-        if params > most {
-            let gib = (params * 16 * self.layout.dp as u64) as f64 / f64::from(1 << 30);
-            return Err(ConfigError::TooLarge {
-                model,
-                params,
-                gib,
-                most,
-            });
         }
         Ok(())
     }
@@ -306,5 +331,35 @@ impl Config {
             ..
         } = self.layout;
         even.then(|| schedule.bubble_formula(pp, micro_batches))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::ScheduleKind;
+
+    #[test]
+    fn what_this_machine_has_no_room_for_is_refused_before_anything_runs() {
+        let mut config = Config::default();
+        config.layout.schedule = ScheduleKind::GPipe;
+        config.layout.micro_batches = 2000;
+        config.layout.micro_batch_size = 64;
+        let said = config.training_plan().unwrap_err().to_string();
+        assert!(said.contains("for all ranks, over the 12.0 GiB"), "{said}");
+        assert!(config.plan().is_ok(), "it can be simulated all the same");
+        // One micro-batch in flight a stage and rank is no more than one step of it.
+        config.layout.schedule = ScheduleKind::OneFOneB;
+        config.layout.micro_batches = 16;
+        config.layout.micro_batch_size = 4;
+        assert!(config.training_plan().is_ok());
+    }
+
+    #[test]
+    fn an_optimizer_that_cannot_compute_is_refused() {
+        let mut config = Config::default();
+        config.model.optimizer.beta1 = 1.0;
+        let said = config.plan().unwrap_err().to_string();
+        assert_eq!(said, "the optimizer's beta1 must be from 0 to below 1");
     }
 }
