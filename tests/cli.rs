@@ -301,7 +301,7 @@ fn layouts_that_cannot_be_are_refused_with_legal_ones() {
     insta::assert_snapshot!(refusal("simulate --dp 18 --micro-batch-size 7 --global-batch 256"), @"error: global batch 256 is not a multiple of dp x micro-batch size = 18 x 7 = 126: each of the 18 replicas takes whole micro-batches; nearest legal: 252, 378");
     insta::assert_snapshot!(refusal("simulate --dp 0"), @"error: dp is 0, but every degree counts GPUs and is at least 1; use 1 to leave dp out");
     insta::assert_snapshot!(refusal("simulate --chunks 2"), @"error: 1F1B holds one chunk a rank, not 2; use --chunks 1");
-    insta::assert_snapshot!(refusal("run --model gpt3-175b"), @"error: gpt3-175b has 174615846912 parameters, and training it for real here would take some 2602 GiB of memory; use `simulate` for its figures, or train one of up to 200000000 parameters, such as nano or mini");
+    insta::assert_snapshot!(refusal("run --model gpt3-175b"), @"error: training gpt3-175b this way for real would take some 2.80 TiB for all ranks, over the 12.0 GiB that emulation takes; use a smaller model such as nano or mini, fewer replicas, smaller or fewer micro-batches, or `simulate` for the figures alone");
     let folder = tempfile::tempdir().unwrap();
     // Cases from the field, 8.
     let model = "name='big'\nlayers=2\nhidden=6656\nheads=52\nvocab=256\nseq=64\n";

@@ -111,7 +111,8 @@ pub enum ConfigError {
     /// All ranks together would take more memory than this machine should be asked for.
     #[error(
         "training {model} this way for real would take some {needs} for all ranks, over the {most} that emulation takes; \
-         use fewer replicas, smaller or fewer micro-batches, or `simulate` for the figures alone"
+         use a smaller model such as nano or mini, fewer replicas, smaller or fewer micro-batches, or `simulate` for the \
+         figures alone"
     )]
     TooLarge {
         /// The model.
