@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_keys_and_values_are_cut_apart() {
+    fn case_7_queries_keys_and_values_are_cut_apart() {
         let bias = counted(&[12]);
         let piece = Cut::QkvColumns.piece(&bias, Slice { index: 1, tp: 2 });
         assert_eq!(values(&piece.unwrap()), [2.0, 3.0, 6.0, 7.0, 10.0, 11.0]);

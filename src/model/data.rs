@@ -47,8 +47,8 @@ impl Batches {
         Ok(Self { source, seq })
     }
 
-    /// From the bytes of a safetensors file with `tokens` `[steps, batch, seq + 1]`.
-    pub fn from_safetensors(bytes: &[u8], seq: usize) -> Result<Self> {
+    /// From the bytes of a safetensors file with `tokens` `[steps, batch, seq + 1]`, each below `vocab`.
+    pub fn from_safetensors(bytes: &[u8], seq: usize, vocab: usize) -> Result<Self> {
         let mut tensors = candle_core::safetensors::load_buffer(bytes, &Device::Cpu)?;
         let missing = || ModelError::Missing("tokens".to_owned());
         let tokens = tensors.remove("tokens").ok_or_else(missing)?;
@@ -57,7 +57,16 @@ impl Batches {
             let what = format!("sequences of {length}, but the model takes {}", seq + 1);
             return Err(ModelError::Tokens(what));
         }
-        let source = Source::Fixed(tokens.to_dtype(DType::U32)?);
+        let tokens = tokens.to_dtype(DType::U32)?;
+        let values = tokens.flatten_all()?.to_vec1::<u32>()?;
+        if let Some(token) = values.iter().find(|&&token| token as usize >= vocab) {
+            let what = format!(
+                "one is {token}, but the model's vocabulary ends at {}",
+                vocab - 1
+            );
+            return Err(ModelError::Tokens(what));
+        }
+        let source = Source::Fixed(tokens);
         Ok(Self { source, seq })
     }
 

@@ -1,5 +1,7 @@
 //! Text from a model: one token after the other.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use candle_core::{Device, Tensor};
 
 use super::error::Result;
@@ -22,12 +24,13 @@ pub struct Sampling {
     pub seed: u64,
 }
 
-/// Tokens that continue a prompt, which they do not include.
+/// Tokens that continue a prompt, which they do not include; fewer than asked for once `stop` is set.
 pub fn sample(
     shape: &ModelShape,
     weights: &Weights,
     prompt: &[u32],
     how: Sampling,
+    stop: &AtomicBool,
 ) -> Result<Vec<u32>> {
     let shard = Shard::new(shape, ShardPlace::whole(shape), weights)?;
     let mut rng = Rng::new(how.seed, 0);
@@ -38,6 +41,9 @@ pub fn sample(
     };
     let start = tokens.len();
     for _ in 0..how.tokens {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         let seen = &tokens[tokens.len().saturating_sub(shape.seq)..];
         let logits = last_logits(&shard, seen)?;
         tokens.push(draw(&logits, how.temperature, &mut rng));
@@ -116,9 +122,12 @@ mod tests {
             temperature: 1.0,
             seed: 5,
         };
-        let run = |prompt: &[u32]| sample(&shape, &weights, prompt, how).unwrap();
+        let go = AtomicBool::new(false);
+        let run = |prompt: &[u32]| sample(&shape, &weights, prompt, how, &go).unwrap();
         assert_eq!(run(&[1, 2]), run(&[1, 2]));
         assert_eq!(run(&[1, 2, 3, 4, 5, 6]).len(), 6);
         assert!(run(&[]).iter().all(|token| *token < 11));
+        go.store(true, Ordering::Relaxed);
+        assert!(run(&[1]).is_empty());
     }
 }

@@ -176,17 +176,25 @@ impl Config {
         }
     }
 
+    /// Whether it can be, at little cost: all that is refused but what a plan of one's own order of work may
+    /// hold in itself.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.model.check()?;
+        self.layout.mesh()?;
+        match self.costs {
+            Costs::Passes { .. } => Ok(()),
+            Costs::Model => Ok(self.layout.check(&self.model)?),
+        }
+    }
+
     /// Checked and lowered.
     pub fn plan(&self) -> Result<Plan, ConfigError> {
-        self.model.check()?;
+        self.check()?;
         let mesh = self.layout.mesh()?;
         let schedule = self.schedule()?;
         let load = match self.costs {
             Costs::Passes { .. } => Load::Passes,
-            Costs::Model => {
-                self.layout.check(&self.model)?;
-                Load::Model(self.model_load())
-            }
+            Costs::Model => Load::Model(self.model_load()),
         };
         Ok(lower(&Job {
             mesh,

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use super::config::{Clock, Config, ConfigError, Costs};
 use super::report::{Report, StepReport};
 use super::snapshot::{Replica, StepRecord, Timeline};
-use crate::engine::{EmulateError, Emulator, measured, simulate};
+use crate::engine::{EmulateError, Emulator, Outcome, measured, simulate};
 use crate::model::data::{Batches, PRIMER, byte_tokens, text_of};
 use crate::model::{ModelError, Sampling, Weights, sample};
 use crate::plan::Plan;
@@ -105,48 +105,58 @@ impl Trainer {
     }
 
     /// One step; its gradients too, whole and before clipping, if they are to be kept.
-    pub fn step(
-        &mut self,
-        keep_gradients: bool,
-        stop: &AtomicBool,
-    ) -> Result<(StepRecord, Option<Weights>), TrainError> {
+    pub fn step(&mut self, keep_gradients: bool, stop: &AtomicBool) -> Result<Outcome, TrainError> {
         let step = self.emulator.steps();
         let tokens = self
             .batches
             .batch(step as usize, self.config.layout.global_batch())?;
-        let outcome = self.emulator.step(&tokens, keep_gradients, stop)?;
-        let timeline = match self.config.clock {
-            Clock::Modelled => Arc::clone(&self.timeline),
-            Clock::Measured => Arc::new(self.measured(&outcome.took)?),
-        };
-        let replicas = self
-            .emulator
-            .hashes()?
-            .into_iter()
-            .map(|hash| Replica { hash })
-            .collect();
-        let (loss, grad_norm) = (outcome.loss, outcome.grad_norm);
-        let record = StepRecord {
-            loss,
-            reference_loss: None,
-            grad_norm,
-            replicas,
-            timeline,
-        };
-        Ok((record, outcome.gradients))
+        Ok(self.emulator.step(&tokens, keep_gradients, stop)?)
     }
 
-    fn measured(&self, took: &[Nanos]) -> Result<Timeline, ConfigError> {
-        let config = Config {
-            costs: Costs::Model,
-            ..self.config.clone()
-        };
-        let trace = measured(&self.plan, config.pricing().as_ref(), took);
-        let timeline = Timeline::new(&config, &self.plan, trace, "emulated")?;
-        Ok(Timeline {
+    /// A step just done, with its timeline and what the replicas now hold.
+    pub fn record(&self, outcome: &Outcome) -> Result<StepRecord, TrainError> {
+        let hashes = self.emulator.hashes()?.into_iter();
+        Ok(StepRecord {
+            loss: outcome.loss,
+            reference_loss: None,
+            grad_norm: outcome.grad_norm,
+            replicas: hashes.map(|hash| Replica { hash }).collect(),
+            timeline: self.timeline_of(&outcome.took)?,
+        })
+    }
+
+    /// The timeline of a step whose operations took so long on this machine.
+    fn timeline_of(&self, took: &[Nanos]) -> Result<Arc<Timeline>, ConfigError> {
+        if self.config.clock == Clock::Modelled {
+            return Ok(Arc::clone(&self.timeline));
+        }
+        let trace = self.measured(took);
+        let timeline = Timeline::new(&self.config_of_costs(), &self.plan, trace, "emulated")?;
+        Ok(Arc::new(Timeline {
             report: timeline.report.timed(&timeline.trace),
             ..timeline
-        })
+        }))
+    }
+
+    fn measured(&self, took: &[Nanos]) -> Trace {
+        let pricing = self.config_of_costs().pricing();
+        measured(&self.plan, pricing.as_ref(), took)
+    }
+
+    /// Measured passes have transfers by the cost model beside them.
+    fn config_of_costs(&self) -> Config {
+        Config {
+            costs: Costs::Model,
+            ..self.config.clone()
+        }
+    }
+
+    /// How long a step was.
+    fn makespan_of(&self, took: &[Nanos]) -> Nanos {
+        match self.config.clock {
+            Clock::Modelled => self.timeline.trace.makespan,
+            Clock::Measured => self.measured(took).makespan,
+        }
     }
 
     /// The whole weights as they are now.
@@ -154,15 +164,15 @@ impl Trainer {
         Ok(self.emulator.weights()?)
     }
 
-    /// A short text that the model writes now, the same for the same weights.
-    pub fn sample(&self) -> Result<String, TrainError> {
+    /// A short text that the model writes now, the same for the same weights; cut short once `stop` is set.
+    pub fn sample(&self, stop: &AtomicBool) -> Result<String, TrainError> {
         let prompt = byte_tokens("The ", self.config.model.vocab);
         let how = Sampling {
             tokens: SAMPLE_TOKENS,
             temperature: 0.7,
             seed: self.config.seed,
         };
-        let tokens = sample(&self.config.model, &self.weights()?, &prompt, how)?;
+        let tokens = sample(&self.config.model, &self.weights()?, &prompt, how, stop)?;
         // What no font shows (a model that has learnt nothing writes any byte) is shown as a dot.
         let text = text_of(&tokens);
         Ok(text
@@ -188,7 +198,7 @@ fn batches(config: &Config, inputs: &Inputs) -> Result<Batches, TrainError> {
             config.seed,
         )?);
     };
-    let batches = Batches::from_safetensors(file, seq)?;
+    let batches = Batches::from_safetensors(file, seq, config.model.vocab)?;
     let layout = config.layout.global_batch();
     match batches.global_batch() {
         Some(file) if file != layout => Err(TrainError::Batch { file, layout }),
@@ -245,19 +255,31 @@ pub fn train(
         return Err(TrainError::Steps(most));
     }
     let stop = AtomicBool::new(false);
-    let (mut records, mut first) = (Vec::new(), None);
+    let (mut reports, mut times, mut first) = (Vec::new(), Vec::new(), None);
     for step in 0..steps {
-        let (record, gradients) = trainer.step(step == 0, &stop)?;
-        first = first.or(gradients);
-        progress(step, &record.report());
-        records.push(record);
+        let outcome = trainer.step(step == 0, &stop)?;
+        let makespan = trainer.makespan_of(&outcome.took);
+        let report = StepReport {
+            loss: outcome.loss,
+            grad_norm: outcome.grad_norm,
+            time_s: makespan.secs(),
+        };
+        progress(step, &report);
+        reports.push(report);
+        // On a modelled clock all steps are alike.
+        let took = if config.clock == Clock::Measured {
+            outcome.took
+        } else {
+            Vec::new()
+        };
+        times.push((makespan, took));
+        first = first.or(outcome.gradients);
     }
-    let reports = records.iter().map(StepRecord::report).collect();
-    records.sort_by_key(|record| record.timeline.trace.makespan);
-    let median = records
-        .get(records.len().saturating_sub(1) / 2)
+    times.sort_by_key(|&(makespan, _)| makespan);
+    let (_, median) = times
+        .get(times.len().saturating_sub(1) / 2)
         .ok_or(TrainError::NoSteps)?;
-    let timeline = Arc::clone(&median.timeline);
+    let timeline = trainer.timeline_of(median)?;
     let report = Report {
         steps: reports,
         ..timeline.report.clone()

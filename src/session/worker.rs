@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::config::Config;
-use super::snapshot::{Command, Snapshot, Status, Timeline};
+use super::snapshot::{Command, Snapshot, Status, StepRecord, Timeline};
 use super::trainer::{Inputs, TrainError, Trainer};
 use crate::engine::EmulateError;
 
@@ -69,7 +69,7 @@ impl Session {
     pub fn send(&self, command: Command) {
         let starts_anew = match &command {
             // One that will be refused must not end a step that then goes on.
-            Command::Configure(config) => config.plan().is_ok(),
+            Command::Configure(config) => config.check().is_ok(),
             Command::Reset => true,
             Command::TrainUntil(_) => false,
         };
@@ -120,6 +120,8 @@ struct Worker {
     snapshot: Snapshot,
     pair: Option<Pair>,
     target: u64,
+    /// The step or the preparation in hand was ended for something newer.
+    interrupted: bool,
 }
 
 impl Worker {
@@ -131,6 +133,7 @@ impl Worker {
             snapshot: Snapshot::default(),
             pair: None,
             target: 0,
+            interrupted: false,
         }
     }
 
@@ -184,19 +187,42 @@ impl Worker {
                 self.prepare();
             }
             // The old one stays.
-            Err(error) => self.snapshot.refusal = Some(error.to_string()),
+            Err(error) => {
+                self.snapshot.refusal = Some(error.to_string());
+                // Unless what looked like a new start ended its step.
+                if self.interrupted {
+                    self.snapshot.steps.clear();
+                    self.snapshot.generation += 1;
+                    self.target = 0;
+                    self.prepare();
+                }
+            }
         }
         self.publish();
     }
 
+    /// Makes what trains. Whoever wants something else does not wait for it.
     fn prepare(&mut self) {
+        self.interrupted = false;
+        let interrupt = &self.shared.interrupt;
+        let unless_interrupted = || {
+            if interrupt.load(Ordering::Relaxed) {
+                Err(TrainError::Step(EmulateError::Stopped))
+            } else {
+                Ok(())
+            }
+        };
         let prepared = Trainer::new(&self.config, &Inputs::default()).and_then(|trainer| {
+            unless_interrupted()?;
             let reference = Trainer::new(&self.config.on_one_gpu(), &Inputs::default())?;
-            self.snapshot.text_before = Some(trainer.sample()?);
+            let text = trainer.sample(interrupt)?;
+            unless_interrupted()?;
+            self.snapshot.text_before = Some(text);
             Ok(Pair { trainer, reference })
         });
         match prepared {
             Ok(pair) => self.pair = Some(pair),
+            Err(TrainError::Step(EmulateError::Stopped)) => self.interrupted = true,
             Err(error) if error.is_refusal() => {
                 self.snapshot.only_simulated = Some(error.to_string());
             }
@@ -207,7 +233,8 @@ impl Worker {
     fn train(&mut self) {
         self.set_status(Status::Training);
         match self.step() {
-            Ok(()) | Err(TrainError::Step(EmulateError::Stopped)) => {}
+            Ok(()) => {}
+            Err(TrainError::Step(EmulateError::Stopped)) => self.interrupted = true,
             Err(error) => {
                 self.pair = None;
                 self.snapshot.status = Status::Failed(error.to_string());
@@ -222,9 +249,8 @@ impl Worker {
         };
         let interrupt = &self.shared.interrupt;
         let stepped = trainer.step(false, interrupt);
-        let alone =
-            stepped.and_then(|(record, _)| Ok((record, reference.step(false, interrupt)?.0)));
-        let (mut record, alone) = match alone {
+        let both = stepped.and_then(|outcome| Ok((outcome, reference.step(false, interrupt)?)));
+        let (outcome, alone) = match both {
             Ok(both) => both,
             Err(error) => {
                 // Half a step is no state to go on from; what interrupted it starts anew.
@@ -232,10 +258,16 @@ impl Worker {
                 return Err(error);
             }
         };
-        record.reference_loss = Some(alone.loss);
+        let record = StepRecord {
+            reference_loss: Some(alone.loss),
+            ..trainer.record(&outcome)?
+        };
         self.snapshot.steps.push(Arc::new(record));
         if (self.snapshot.steps.len() as u64).is_multiple_of(SAMPLE_EVERY) {
-            self.snapshot.text_now = Some(trainer.sample()?);
+            let text = trainer.sample(interrupt)?;
+            if !interrupt.load(Ordering::Relaxed) {
+                self.snapshot.text_now = Some(text);
+            }
         }
         Ok(())
     }
@@ -324,9 +356,31 @@ mod tests {
         session.send(Command::Configure(Box::new(small())));
         session.send(Command::TrainUntil(1));
         let snapshot = until(&session, |snapshot| snapshot.steps.len() == 1);
-        assert_eq!(*snapshot.config, small());
+        assert_eq!(
+            *snapshot.config,
+            small(),
+            "the long step was not waited for"
+        );
         // Dropping it mid-step joins its thread.
         session.send(Command::TrainUntil(1_000_000));
+    }
+
+    #[test]
+    fn a_refusal_found_only_by_the_plan_leaves_the_old_one_at_work() {
+        let session = Session::start(small(), || {}).unwrap();
+        session.send(Command::TrainUntil(1_000_000));
+        until(&session, |snapshot| !snapshot.steps.is_empty());
+        // Each rank's own order is sound, but together they wait in a circle.
+        let circle = "0F0,0B0,0F1,0B1\n1F1,1F0,1B1,1B0";
+        let mut wrong = small();
+        wrong.layout.pp = 2;
+        wrong.custom = Some(crate::schedule::Schedule::from_csv(circle).unwrap());
+        wrong.layout.micro_batches = 2;
+        session.send(Command::Configure(Box::new(wrong)));
+        until(&session, |snapshot| snapshot.refusal.is_some());
+        session.send(Command::TrainUntil(2));
+        let snapshot = until(&session, |snapshot| snapshot.steps.len() >= 2);
+        assert_eq!(*snapshot.config, small());
     }
 
     #[test]

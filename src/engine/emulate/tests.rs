@@ -63,7 +63,12 @@ impl Tiny {
         };
         Self {
             weights: Weights::from_tensors(tensors("weights.safetensors")),
-            batches: Batches::from_safetensors(&fixture("tokens.safetensors"), shape.seq).unwrap(),
+            batches: Batches::from_safetensors(
+                &fixture("tokens.safetensors"),
+                shape.seq,
+                shape.vocab,
+            )
+            .unwrap(),
             losses: list("losses"),
             grad_norms: list("grad_norms"),
             gradients: tensors("step0_grads.safetensors"),

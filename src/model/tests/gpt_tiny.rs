@@ -46,7 +46,7 @@ fn fixture() -> Fixture {
     } = expected;
     let shape = super::driver::shape([layers, hidden, heads, vocab, seq]);
     let weights = Weights::from_safetensors(&file("weights.safetensors"), &shape).unwrap();
-    let batches = Batches::from_safetensors(&file("tokens.safetensors"), seq).unwrap();
+    let batches = Batches::from_safetensors(&file("tokens.safetensors"), seq, shape.vocab).unwrap();
     assert_eq!(batches.steps(), Some(expected.steps));
     assert_eq!(batches.global_batch(), Some(expected.batch));
     assert_eq!(shape.params(), expected.parameters);
