@@ -198,6 +198,7 @@ impl ModelShape {
     /// Whether it can be.
     pub fn check(&self) -> Result<(), ShapeError> {
         const MOST: usize = 1 << 24;
+        const MOST_PARAMS: usize = 1 << 50;
         let dimensions = [
             ("hidden", self.hidden, MOST),
             ("heads", self.heads, MOST),
@@ -228,6 +229,16 @@ impl ModelShape {
             });
         }
         self.optimizer.check()?;
+        // Each dimension may be large, but not all of them: what follows is counted in 64 bits.
+        let widths = (hidden + self.ffn()) as f64 * hidden as f64;
+        let params = 4.0 * widths * self.layers as f64 + self.vocab as f64 * hidden as f64;
+        if params > MOST_PARAMS as f64 {
+            return Err(ShapeError::TooLarge(
+                "number of parameters",
+                params as usize,
+                MOST_PARAMS,
+            ));
+        }
         if !heads.is_multiple_of(kv_heads) {
             return Err(ShapeError::KvHeads { heads, kv_heads });
         }

@@ -209,6 +209,55 @@ fn the_same_command_gives_the_same_bytes() {
 }
 
 #[test]
+fn the_same_run_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str| {
+        let line = format!(
+            "run --dp 2 --tp 2 --pp 2 --micro-batches 2 --steps 2 --json --out {name}.json \
+             --save-weights {name}.safetensors"
+        );
+        let output = shardscope_in(folder.path(), &line);
+        assert_eq!(output.status.code(), Some(0));
+        let files = ["json", "safetensors"]
+            .map(|ending| std::fs::read(folder.path().join(format!("{name}.{ending}"))).unwrap());
+        (output.stdout, files)
+    };
+    assert!(run("a") == run("b"));
+}
+
+#[test]
+fn case_7_training_goes_on_at_another_tp() {
+    // ColossalAI#817: weights saved at one TP were cut wrongly at another.
+    let folder = tempfile::tempdir().unwrap();
+    let run = |line: &str| {
+        let line = format!("run --micro-batch-size 4 --json {line}");
+        json_of(&shardscope_in(folder.path(), &line))
+    };
+    run("--tp 2 --steps 3 --save-weights half.safetensors");
+    let losses = [1, 2, 4, 8].map(|tp| {
+        let report = run(&format!("--tp {tp} --steps 1 --weights half.safetensors"));
+        float(&report["steps"][0], "loss")
+    });
+    for loss in losses {
+        assert!((loss - losses[0]).abs() < 1e-5, "{losses:?}");
+    }
+}
+
+#[test]
+fn tokens_past_the_vocabulary_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = "name='few'\nlayers=1\nhidden=8\nheads=2\nvocab=3\nseq=8";
+    std::fs::write(folder.path().join("few.toml"), model).unwrap();
+    let tokens = std::fs::canonicalize("tests/fixtures/gpt_tiny/tokens.safetensors").unwrap();
+    std::fs::copy(tokens, folder.path().join("t.safetensors")).unwrap();
+    let said = refusal_in(
+        folder.path(),
+        "run --model few.toml --tokens t.safetensors --micro-batch-size 8",
+    );
+    assert!(said.contains("unusable tokens"), "{said}");
+}
+
+#[test]
 fn schedules_are_pytorchs() {
     for (name, schedule, pp, micro_batches) in [
         ("GPipe_pp2_mb2", "gpipe", 2, 2),

@@ -1,13 +1,16 @@
 //! `shardscope schedule`: an order of work, as CSV, as a grid, as a picture.
 
 use super::args::ScheduleFormat;
-use super::error::CliResult;
+use super::error::{CliError, CliResult};
 use super::options::ScheduleOptions;
 use super::output::print;
 use crate::export::{Fonts, picture, svg};
 use crate::session::{Config, Report, Timeline};
 use crate::trace::{Kind, Span, Stream, Trace};
 use crate::units::{Nanos, percent};
+
+/// The most characters of a grid.
+const MOST_CELLS: usize = 1 << 24;
 
 /// Prints it.
 pub(super) fn run(options: &ScheduleOptions) -> CliResult {
@@ -17,7 +20,7 @@ pub(super) fn run(options: &ScheduleOptions) -> CliResult {
         ScheduleFormat::Csv => print(&schedule.to_csv()),
         ScheduleFormat::Text => {
             let Timeline { trace, report, .. } = Timeline::simulated(config, "simulated")?;
-            print(&grid(config, &trace, &report))
+            print(&grid(config, &trace, &report)?)
         }
         ScheduleFormat::Svg => {
             let Timeline { trace, report, .. } = Timeline::simulated(config, "simulated")?;
@@ -27,7 +30,7 @@ pub(super) fn run(options: &ScheduleOptions) -> CliResult {
 }
 
 /// A row a rank, each pass as wide as it takes on unit time.
-fn grid(config: &Config, trace: &Trace, report: &Report) -> String {
+fn grid(config: &Config, trace: &Trace, report: &Report) -> CliResult<String> {
     let unit = Nanos::from_millis(1.0).0 / config.layout.chunks.max(1) as u64;
     let grid = Grid {
         trace,
@@ -35,18 +38,29 @@ fn grid(config: &Config, trace: &Trace, report: &Report) -> String {
         by_stage: config.layout.chunks > 1,
     };
     let width = grid.cell_width();
+    let units = grid.unit_at(trace.makespan);
+    let cells = units
+        .saturating_mul(width)
+        .saturating_mul(trace.ranks.len());
+    if cells > MOST_CELLS {
+        return Err(CliError::refused(format!(
+            "{units} units of {} ranks are too many to read as text; ask for fewer micro-batches or stages, or for \
+             --format csv",
+            trace.ranks.len()
+        )));
+    }
     let mut text = grid.axis(width);
     for rank in 0..trace.ranks.len() {
         text += &grid.row(rank, width);
     }
-    let units = trace.makespan.0 / unit.max(1);
     let bubble = percent(report.bubble_of_total);
     let formula = config.bubble_formula().map_or(String::new(), |share| {
         format!(", textbook {}", percent(share))
     });
-    text + &format!(
-        "{units} units of time (F = I = W = 1, B = 2); bubble of total {bubble}{formula}\n"
-    )
+    Ok(text
+        + &format!(
+            "{units} units of time (F = I = W = 1, B = 2); bubble of total {bubble}{formula}\n"
+        ))
 }
 
 /// A trace on unit time, to be drawn in characters.

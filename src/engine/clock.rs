@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
             return;
         }
         let held = &mut self.ranks[rank].held;
-        *held += change;
+        *held = held.saturating_add(change);
         let now = (at, Bytes((*held).max(0) as u64));
         let points = &mut self.trace.memory[rank].activations;
         match points.last_mut() {

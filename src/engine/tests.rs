@@ -6,7 +6,7 @@ use super::*;
 use crate::hardware::{CostModel, Hardware, PassTimes, Precision, Price, Pricing as _};
 use crate::mesh::Mesh;
 use crate::plan::{Job, Load, ModelLoad, Plan, Reduction, What, lower};
-use crate::schedule::ScheduleKind;
+use crate::schedule::{Schedule, ScheduleKind};
 use crate::shape::ModelShape;
 use crate::trace::{Bubbles, Memory, Trace};
 use crate::units::{Nanos, Pass};
@@ -180,6 +180,15 @@ proptest! {
     }
 
     #[test]
+    fn so_it_does_with_passes_of_any_time_and_sends_that_take_some(
+        kind in kinds(), pp in 1usize..9, m in 1usize..17, times in [1u64..50, 1u64..50, 1u64..50, 0u64..50],
+    ) {
+        let [forward, input_grad, weight_grad, comm] = times.map(Nanos);
+        let times = PassTimes { forward, input_grad, weight_grad, comm, chunks: 1 };
+        prop_assert!(splits_sum_to_the_makespan(&simulate(&passes(kind, pp, m), &times)));
+    }
+
+    #[test]
     fn bubbles_follow_their_formulas_with_tp_dp_and_optimizer(
         kind in kinds(), degrees in degrees(), m in 1usize..13, overlap: bool, each in 1usize..3,
     ) {
@@ -205,6 +214,28 @@ proptest! {
             let in_flight = match kind { ScheduleKind::GPipe => m, ScheduleKind::OneFOneB => m.min(pp - rank) };
             prop_assert_eq!(trace.ranks[rank].peak_in_flight as usize, in_flight);
         }
+    }
+}
+
+#[test]
+fn the_time_of_a_rank_sums_to_the_makespan_on_pytorchs_schedules_too() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/schedules");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let schedule = Schedule::from_csv(&text).unwrap();
+        let plan = lower(&Job {
+            mesh: Mesh::new(1, 1, schedule.pp()).unwrap(),
+            schedule: &schedule,
+            load: Load::Passes,
+        });
+        let times = PassTimes {
+            comm: Nanos(300_000),
+            ..PassTimes::unit(2)
+        };
+        assert!(splits_sum_to_the_makespan(&simulate(
+            &plan.unwrap(),
+            &times
+        )));
     }
 }
 

@@ -89,7 +89,7 @@ pub fn read(path: &Path) -> Result<Imported, ExportError> {
     let imported = match format {
         Format::Chrome | Format::ChromeGz => import::chrome(&bytes),
         Format::Csv => import::csv(&String::from_utf8_lossy(&bytes)),
-        Format::Png | Format::Svg | Format::Pdf => Err(import::ImportError::Foreign),
+        Format::Png | Format::Svg | Format::Pdf => Err(import::ImportError::Picture),
     };
     imported.map_err(|source| ExportError::Import {
         path: path.to_owned(),

@@ -53,6 +53,16 @@ pub enum LayoutError {
     /// A micro-batch of nothing.
     #[error("micro-batch size is {0}, but must be from 1 to {MAX_COUNT}")]
     MicroBatch(usize),
+    /// More activations than can be counted.
+    #[error(
+        "a micro-batch of {size} sequences of {seq} tokens keeps more than an exbibyte; lower one of them"
+    )]
+    MicroBatchTooLarge {
+        /// Sequences of a micro-batch.
+        size: usize,
+        /// Tokens of a sequence.
+        seq: usize,
+    },
     /// A batch that does not come out even.
     #[error(
         "global batch {batch} is not a multiple of dp x micro-batch size = {dp} x {size} = {}: each of the {dp} \
@@ -69,6 +79,9 @@ pub enum LayoutError {
         legal: Vec<usize>,
     },
 }
+
+/// The most bytes that a layer may keep of a micro-batch.
+const MOST_KEPT: f64 = (1_u64 << 60) as f64;
 
 fn listed(values: &[usize]) -> String {
     values
@@ -149,6 +162,15 @@ impl Layout {
         check_tensor(shape, self.tp)?;
         if !(1..=MAX_COUNT).contains(&self.micro_batch_size) {
             return Err(LayoutError::MicroBatch(self.micro_batch_size));
+        }
+        // What a layer keeps of a micro-batch is counted in 64 bits.
+        let tokens = (self.micro_batch_size * shape.seq) as f64;
+        let widest = 64 * shape.hidden + 4 * shape.ffn() + 5 * shape.heads * shape.seq;
+        if tokens * (widest + 4 * shape.vocab) as f64 > MOST_KEPT {
+            return Err(LayoutError::MicroBatchTooLarge {
+                size: self.micro_batch_size,
+                seq: shape.seq,
+            });
         }
         // Cheap next to what is built from it, and it names every fault of a schedule.
         self.build_schedule()?;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::config::{Config, ConfigError, Costs};
 use crate::engine::simulate;
 use crate::mesh::Axis;
-use crate::plan::Plan;
-use crate::trace::{Kind, Lane, Phase, Span, Stream, Trace};
+use crate::plan::{Op, Plan, What};
+use crate::trace::{Phase, Span, Stream, Trace};
 use crate::units::{Bytes, Nanos, Rank};
 
 /// A run's figures. Times are in seconds, sizes in bytes.
@@ -252,16 +252,40 @@ struct Sums {
 }
 
 impl Sums {
-    fn of<'a>(trace: &Trace, spans: impl Iterator<Item = &'a Span>) -> Self {
-        spans.fold(Self::default(), |sums, span| Self {
-            count: sums.count + 1,
-            bytes: sums.bytes + trace.label(span.label).bytes,
-            time: sums.time + span.duration(),
-        })
+    /// Counts an operation; its time comes from its span, which one that takes none has not.
+    fn count(&mut self, plan: &Plan, op: &Op) {
+        self.count += 1;
+        self.bytes += plan.program().labels[op.label.0 as usize].bytes;
     }
 }
 
 fn traffic(plan: &Plan, trace: &Trace) -> Vec<TrafficReport> {
+    let program = plan.program();
+    let mesh = program.mesh;
+    // A pipeline is known by its first rank, which is below all others.
+    let pipelines = mesh.dp() * mesh.tp();
+    let mut sends = vec![Sums::default(); pipelines];
+    let mut collectives = vec![Sums::default(); program.groups.len()];
+    for rank in (0..mesh.ranks() as u32).map(Rank) {
+        let pipeline = &mut sends[rank.index() % pipelines];
+        for id in program.ops_of(rank) {
+            let op = program.op(id);
+            match op.what {
+                What::Send { .. } => pipeline.count(plan, op),
+                // Every member counts the same: the first one tells.
+                What::AllReduce { group, .. } => {
+                    let group = group as usize;
+                    if program.groups[group].ranks[0] == rank {
+                        collectives[group].count(plan, op);
+                    }
+                }
+                What::Compute { .. } | What::Optimizer | What::Receive { .. } => {}
+            }
+        }
+        for stream in [Stream::SendNext, Stream::SendPrev] {
+            pipeline.time += transfer(trace, rank, stream, Axis::Pp);
+        }
+    }
     let mut rows: BTreeMap<(Axis, usize, Sums), (Vec<Rank>, u32)> = BTreeMap::new();
     let mut add = |axis: Axis, ranks: &[Rank], sums: Sums| {
         if sums.count > 0 {
@@ -270,40 +294,28 @@ fn traffic(plan: &Plan, trace: &Trace) -> Vec<TrafficReport> {
                 .1 += 1;
         }
     };
-    let program = plan.program();
-    for group in &program.groups {
-        // A collective takes the same time on every member: the first one's lane tells.
-        add(
-            group.axis,
-            &group.ranks,
-            collectives(trace, group.ranks[0], group.axis),
-        );
+    for (group, mut sums) in program.groups.iter().zip(collectives) {
+        for stream in [Stream::Tp, Stream::Dp] {
+            sums.time += transfer(trace, group.ranks[0], stream, group.axis);
+        }
+        add(group.axis, &group.ranks, sums);
     }
-    for ranks in program.mesh.groups(Axis::Pp) {
-        let streams = [Stream::SendNext, Stream::SendPrev];
-        let lanes = ranks
-            .iter()
-            .flat_map(|rank| streams.map(|stream| trace.lane(rank.index(), stream)));
-        add(
-            Axis::Pp,
-            &ranks,
-            Sums::of(trace, lanes.flat_map(Lane::spans)),
-        );
+    for (ranks, sums) in mesh.groups(Axis::Pp).iter().zip(sends) {
+        add(Axis::Pp, ranks, sums);
     }
     rows.into_iter()
         .map(|((axis, _, sums), (ranks, instances))| row(axis, &ranks, instances, sums))
         .collect()
 }
 
-fn collectives(trace: &Trace, rank: Rank, axis: Axis) -> Sums {
-    let lanes = [Stream::Tp, Stream::Dp].map(|stream| trace.lane(rank.index(), stream));
+/// Time in transfer on a stream of a rank, for groups along `axis`.
+fn transfer(trace: &Trace, rank: Rank, stream: Stream, axis: Axis) -> Nanos {
     let is_it = |span: &&Span| {
-        let label = trace.label(span.label);
-        span.phase == Phase::Transfer
-            && label.kind == Kind::AllReduce
-            && label.group.as_deref() == Some(axis.name())
+        let group = trace.label(span.label).group.as_deref();
+        span.phase == Phase::Transfer && group == Some(axis.name())
     };
-    Sums::of(trace, lanes.into_iter().flat_map(Lane::spans).filter(is_it))
+    let spans = trace.lane(rank.index(), stream).spans().iter();
+    spans.filter(is_it).map(Span::duration).sum()
 }
 
 fn row(axis: Axis, ranks: &[Rank], instances: u32, sums: Sums) -> TrafficReport {

@@ -15,7 +15,7 @@ use crate::units::Rank;
 use super::attention::Attention;
 use super::bubble_plot::BubblePlot;
 use super::describe::describe;
-use super::export_panel::ExportPanel;
+use super::export_panel::{ExportPanel, Shown};
 use super::options::Options;
 use super::run::{Run, Source};
 use super::timeline::Stage;
@@ -115,9 +115,12 @@ impl App {
             Wish::Select(hit) => self.attention.selected = hit,
             Wish::Save => {
                 let step = self.run.timeline().filter(|_| !self.run.is_behind());
+                let shown = step.map(|timeline| Shown {
+                    timeline,
+                    steps: self.run.records(),
+                });
                 let arrows = self.timeline.arrows();
-                self.export
-                    .save(step.map(Arc::as_ref), self.view.theme, arrows);
+                self.export.save(shown, self.view.theme, arrows);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Saving the picture or the trace, over the window: a path, a button, and what came of it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use eframe::egui::{Id, Key, Modal, RichText, TextEdit, Ui};
 
@@ -8,18 +9,19 @@ use crate::export::{Export, ExportError, write};
 use crate::scene::fonts::Weight;
 use crate::scene::tokens::Theme;
 use crate::scene::{Arrows, Picture};
-use crate::session::Timeline;
+use crate::session::{Report, StepRecord, Timeline};
 
 use super::theme::{color, font};
 use super::view::View;
 use super::wish::{Show, Wish};
 
 /// The endings that can be written, with what they are.
-const ENDINGS: [(&str, &str); 5] = [
+const ENDINGS: [(&str, &str); 6] = [
     ("png", "picture"),
     ("svg", "picture for the web"),
     ("pdf", "picture for print"),
     ("json", "trace for Perfetto and Chrome"),
+    ("json.gz", "the same trace, packed"),
     ("csv", "table of spans"),
 ];
 
@@ -76,8 +78,7 @@ impl ExportPanel {
                 let button = eframe::egui::Button::selectable(on, format!(".{ending}"));
                 let response = ui.add(button).on_hover_text(what);
                 if response.clicked() {
-                    let path = PathBuf::from(&self.path).with_extension(ending);
-                    self.path = path.to_string_lossy().into_owned();
+                    self.path = with_ending(&self.path, ending);
                     self.outcome = None;
                 }
             }
@@ -94,7 +95,7 @@ impl ExportPanel {
     }
 
     /// Writes the file, and remembers what came of it.
-    pub(super) fn save(&mut self, step: Option<&Timeline>, theme: Theme, arrows: Arrows) {
+    pub(super) fn save(&mut self, step: Option<Shown<'_>>, theme: Theme, arrows: Arrows) {
         let Some(step) = step else {
             self.outcome = Some(Err(
                 "The timeline is not ready yet; try again in a moment.".to_owned()
@@ -102,7 +103,7 @@ impl ExportPanel {
             return;
         };
         let path = PathBuf::from(self.path.trim());
-        self.outcome = Some(match save(step, &path, theme, arrows) {
+        self.outcome = Some(match save(&step, &path, theme, arrows) {
             Ok(()) => {
                 let shown = path.canonicalize().unwrap_or(path);
                 Ok(format!("Saved {}", shown.display()))
@@ -112,14 +113,42 @@ impl ExportPanel {
     }
 }
 
+/// What is shown: a step's timeline, and all steps up to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown<'a> {
+    pub(super) timeline: &'a Timeline,
+    pub(super) steps: &'a [Arc<StepRecord>],
+}
+
+/// `path` with another of the endings.
+fn with_ending(path: &str, ending: &str) -> String {
+    let stem = ENDINGS
+        .iter()
+        .filter_map(|(known, _)| path.strip_suffix(&format!(".{known}")))
+        .min_by_key(|stem| stem.len());
+    match stem {
+        Some(stem) => format!("{stem}.{ending}"),
+        None => PathBuf::from(path)
+            .with_extension(ending)
+            .to_string_lossy()
+            .into_owned(),
+    }
+}
+
 fn save(
-    step: &Timeline,
+    shown: &Shown<'_>,
     path: &std::path::Path,
     theme: Theme,
     arrows: Arrows,
 ) -> Result<(), ExportError> {
+    let step = shown.timeline;
     let picture = picture(step, theme, arrows);
-    let report = serde_json::to_value(&step.report).unwrap_or_default();
+    let steps = shown.steps.iter().map(|record| record.report());
+    let report = Report {
+        steps: steps.collect(),
+        ..step.report.clone()
+    };
+    let report = serde_json::to_value(&report).unwrap_or_default();
     write(
         path,
         &Export {
@@ -136,5 +165,18 @@ fn picture(step: &Timeline, theme: Theme, arrows: Arrows) -> Picture {
         theme,
         arrows: arrows == Arrows::Shown,
         ..crate::export::picture(&step.report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_ending;
+
+    #[test]
+    fn an_ending_takes_the_place_of_the_one_before() {
+        assert_eq!(with_ending("a.png", "json.gz"), "a.json.gz");
+        assert_eq!(with_ending("a.json.gz", "pdf"), "a.pdf");
+        assert_eq!(with_ending("run.2/b.tar", "csv"), "run.2/b.csv");
+        assert_eq!(with_ending("c", "svg"), "c.svg");
     }
 }

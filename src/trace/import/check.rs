@@ -5,8 +5,8 @@ use crate::units::{Bytes, Nanos};
 use super::super::{Span, Stream, Trace};
 use super::{ImportError, damaged};
 
-/// No step is longer (2.4 hours), so that sums over all ranks stay in range.
-const LONGEST: Nanos = Nanos(1 << 43);
+/// No step is longer (2.3 years), so that sums and products of times stay in range.
+const LONGEST: Nanos = Nanos(1 << 56);
 /// No rank has more memory (an exbibyte).
 const LARGEST: Bytes = Bytes(1 << 60);
 /// There are no more ranks.
@@ -41,7 +41,7 @@ pub(super) fn trace(trace: &Trace) -> Result<(), ImportError> {
         .map(|arrow| arrow.arrived.max(arrow.left));
     let latest = ends.chain(arrow_times).max().unwrap_or_default();
     if latest.max(trace.makespan) > LONGEST {
-        return Err(damaged("a time is over 2.4 hours"));
+        return Err(damaged("a time is over two years"));
     }
     if !trace.memory.is_empty() && trace.memory.len() != trace.ranks.len() {
         return Err(damaged("memory is there for some ranks only"));

@@ -34,6 +34,9 @@ pub enum ImportError {
         "it was not written by Shardscope; only .json, .json.gz and .csv exports of Shardscope can be read"
     )]
     Foreign,
+    /// A picture, which holds no times.
+    #[error("a picture cannot be read back; give the .json, .json.gz or .csv of the same run")]
+    Picture,
     /// Written by a later version.
     #[error("it has format {found}, this version reads {FORMAT}; update Shardscope")]
     Later {
