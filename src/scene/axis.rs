@@ -16,28 +16,45 @@ pub(super) fn draw(timeline: &Timeline<'_>, canvas: &mut Canvas) {
     let sizes = timeline.look.sizes;
     let palette = timeline.palette();
     let plot = timeline.plot();
-    let style = Type::regular(sizes.small(), palette.text_weak);
-    let least = timeline.scale.duration_of(sizes.body * 6.0);
-    let step = round_step(least);
+    let style = style(timeline);
     let middle = plot.y - sizes.body;
-    let unit = Unit::of(timeline.scale.to);
-    let first = timeline.scale.from.0.div_ceil(step.0);
     let bottom = (timeline.y(timeline.rows.height())).min(plot.bottom());
-    for index in first.. {
-        let time = Nanos(index.saturating_mul(step.0));
-        if time > timeline.scale.to {
-            break;
-        }
-        let x = timeline.scale.x(time);
+    for (x, text) in ticks(timeline) {
         let from = Point::new(x, plot.y - sizes.gap() * 0.6);
         canvas.line(
             from,
             Point::new(x, bottom),
             Stroke::solid(1.0, palette.grid),
         );
-        let at = Point::new(x, middle);
-        canvas.text_at_middle(at, Anchor::Middle, style, unit.label(time, step));
+        canvas.text_at_middle(Point::new(x, middle), Anchor::Middle, style, text);
     }
+}
+
+fn style(timeline: &Timeline<'_>) -> Type {
+    let sizes = timeline.look.sizes;
+    Type::regular(sizes.small(), timeline.palette().text_weak)
+}
+
+/// Where the axis is marked, and with what.
+fn ticks(timeline: &Timeline<'_>) -> impl Iterator<Item = (f32, String)> {
+    let scale = &timeline.scale;
+    let step = round_step(scale.duration_of(timeline.look.sizes.body * 6.0));
+    let unit = Unit::of(scale.to);
+    let first = scale.from.0.div_ceil(step.0);
+    (first..)
+        .map(move |index| Nanos(index.saturating_mul(step.0)))
+        .take_while(|&time| time <= scale.to)
+        .map(move |time| (scale.x(time), unit.label(time, step)))
+}
+
+/// Where the times on the axis stand, for whoever draws over one to take all of it away.
+pub(super) fn labels(timeline: &Timeline<'_>) -> impl Iterator<Item = Rect> {
+    let (style, body) = (style(timeline), timeline.look.sizes.body);
+    let middle = timeline.plot().y - body;
+    ticks(timeline).map(move |(x, text)| {
+        let (width, height) = (style.width(&text) + 2.0, body * 1.2);
+        Rect::new(x - width / 2.0, middle - height / 2.0, width, height)
+    })
 }
 
 /// The playhead, with its time on the axis.
@@ -59,6 +76,9 @@ pub(super) fn draw_playhead(timeline: &Timeline<'_>, canvas: &mut Canvas) {
     let middle = plot.y - sizes.body;
     let pill = Rect::new(left, middle - height / 2.0, width, height);
     let bottom = timeline.y(timeline.rows.height()).min(plot.bottom());
+    for label in labels(timeline).filter(|label| label.x < pill.right() && label.right() > pill.x) {
+        canvas.quad(Quad::new(label, palette.background));
+    }
     let line = Stroke::solid(1.6, palette.playhead);
     canvas.line(Point::new(x, pill.bottom()), Point::new(x, bottom), line);
     canvas.quad(Quad::new(pill, palette.playhead).rounded(height / 2.0));

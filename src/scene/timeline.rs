@@ -65,6 +65,11 @@ impl<'a> Timeline<'a> {
         }
     }
 
+    /// Where the times on the axis stand.
+    pub fn axis_labels(&self) -> impl Iterator<Item = Rect> {
+        axis::labels(self)
+    }
+
     /// The part in which spans are drawn: right of the names, under the axis.
     pub fn plot(&self) -> Rect {
         self.plot

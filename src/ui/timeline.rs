@@ -212,7 +212,6 @@ impl Canvas<'_> {
         let bottom = rows.min(self.rect.bottom());
         let painter = ui.painter().with_clip_rect(self.rect);
         let middle = self.rect.top() + plot.y - sizes.body;
-        painter.vline(x, middle..=bottom, Stroke::new(1.6, ink));
         let font = font(sizes.small(), Weight::SemiBold);
         let galley = painter.layout_no_wrap(time.to_string(), font, color(palette.background));
         let half = vec2(
@@ -223,6 +222,18 @@ impl Canvas<'_> {
         let right = self.rect.left() + plot.right() - half.x;
         let centre = pos2(x.clamp(left, right.max(left)), middle);
         let pill = Rect::from_center_size(centre, half * 2.0);
+        // A time on the axis is seen whole or not at all.
+        let ground = color(palette.background);
+        for label in self.scene.axis_labels() {
+            let label = Rect::from_min_size(
+                self.rect.min + vec2(label.x, label.y),
+                vec2(label.width, label.height),
+            );
+            if label.intersects(pill) {
+                painter.rect_filled(label, 0.0, ground);
+            }
+        }
+        painter.vline(x, middle..=bottom, Stroke::new(1.6, ink));
         painter.rect_filled(pill, half.y, ink);
         let place = Align2::CENTER_CENTER.anchor_size(centre, galley.size());
         painter.galley(place.min, galley, Color32::PLACEHOLDER);
