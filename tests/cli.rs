@@ -86,7 +86,7 @@ fn unit_costs_give_the_textbooks_bubble() {
 #[test]
 fn the_zero_bubble_papers_rates_come_out() {
     // Column of the table, and the schedule that it is of.
-    const COLUMNS: [(usize, &str); 1] = [(7, "1f1b")];
+    const COLUMNS: [(usize, &str); 3] = [(7, "1f1b"), (9, "zb-h1"), (10, "zb-h2")];
     let table = std::fs::read_to_string("tests/fixtures/zero_bubble_table5_9.csv").unwrap();
     for line in table.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
@@ -362,7 +362,7 @@ fn layouts_that_cannot_be_are_refused_with_legal_ones() {
 fn names_that_are_not_known_are_refused() {
     insta::assert_snapshot!(refusal("simulate --model gpt5"), @r#"error: no model preset is called "gpt5"; there are nano, mini, gpt2, gpt2-xl, gpt3-175b, or give a .toml file"#);
     insta::assert_snapshot!(refusal("simulate --hardware abacus"), @r#"error: no hardware is called "abacus"; there are classroom, a100-40gb, a100-80gb, h100, or give a .toml file"#);
-    insta::assert_snapshot!(refusal("simulate --schedule 2f2b"), @r#"error: no schedule is called "2f2b"; there are gpipe and 1f1b, or give a .csv file"#);
+    insta::assert_snapshot!(refusal("simulate --schedule 2f2b"), @r#"error: no schedule is called "2f2b"; there are gpipe, 1f1b, interleaved-1f1b, looped-bfs, zb-h1, zb-h2, interleaved-zb, zb-v, dualpipe-v, or give a .csv file"#);
     insta::assert_snapshot!(refusal("simulate --costs f=1,x=2"), @r#"
     error: --costs "f=1,x=2": "x" is none of f, i (or b), w and comm
     hint: write model, unit, or the passes in ms as f=18.5,i=18.1,w=9.3,comm=0.6 (comm is 0 if left out)

@@ -139,7 +139,7 @@ pub(super) struct Settings {
     #[arg(long, value_name = "NAME|FILE.csv", help = schedule_help())]
     pub(super) schedule: Option<String>,
 
-    /// Model chunks of each pipeline rank; 1 if not given
+    /// Model chunks of each pipeline rank; as many as the schedule takes if not given (2 where that is any number)
     #[arg(long, value_name = "V")]
     pub(super) chunks: Option<usize>,
 
@@ -208,7 +208,7 @@ pub(super) struct ScheduleArgs {
     #[arg(long, value_name = "M")]
     pub(super) micro_batches: Option<usize>,
 
-    /// Model chunks of each pipeline rank; 1 if not given, or the file's
+    /// Model chunks of each pipeline rank; if not given, the file's, or as many as the schedule takes
     #[arg(long, value_name = "V")]
     pub(super) chunks: Option<usize>,
 

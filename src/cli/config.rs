@@ -119,12 +119,13 @@ struct Order {
 /// The schedule that `value` names; a file says its degrees itself, and refuses others.
 fn order(value: &str, cut: Cut) -> CliResult<Order> {
     let Some(path) = file_with_ending(value, ".csv") else {
+        let kind = ScheduleKind::from_name(value).map_err(CliError::refused)?;
         return Ok(Order {
-            kind: ScheduleKind::from_name(value).map_err(CliError::refused)?,
+            kind,
             custom: None,
             pp: cut.pp.unwrap_or(1),
             micro_batches: cut.micro_batches.unwrap_or(1),
-            chunks: cut.chunks.unwrap_or(1),
+            chunks: cut.chunks.unwrap_or(kind.chunks().count()),
         });
     };
     let schedule = Schedule::from_csv(&read(&path)?)

@@ -10,4 +10,6 @@ pub use emulate::{EmulateError, Emulator, Outcome};
 pub use simulate::{measured, simulate};
 
 #[cfg(test)]
+mod schedule_tests;
+#[cfg(test)]
 mod tests;

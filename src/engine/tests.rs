@@ -11,6 +11,9 @@ use crate::shape::ModelShape;
 use crate::trace::{Bubbles, Memory, Trace};
 use crate::units::{Nanos, Pass};
 
+/// The two whose bubble depends on no pass's time.
+const EVEN: [ScheduleKind; 2] = [ScheduleKind::GPipe, ScheduleKind::OneFOneB];
+
 fn passes(kind: ScheduleKind, pp: usize, m: usize) -> Plan {
     let schedule = kind.build(pp, m, 1).unwrap();
     lower(&Job {
@@ -28,13 +31,17 @@ fn classroom() -> CostModel {
     }
 }
 
+fn formula(pp: usize, m: usize) -> f64 {
+    (pp - 1) as f64 / (m + pp - 1) as f64
+}
+
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-9
 }
 
 #[test]
 fn unit_passes_take_33_units_and_leave_three_elevenths() {
-    for kind in ScheduleKind::ALL {
+    for kind in EVEN {
         let trace = simulate(&passes(kind, 4, 8), &PassTimes::unit(1));
         assert_eq!(trace.makespan, Nanos::from_millis(33.0));
         assert!(close(trace.bubbles().of_total, 3.0 / 11.0));
@@ -76,7 +83,7 @@ fn the_zero_bubble_papers_1f1b_column_to_its_four_digits() {
 #[test]
 fn with_fewer_micro_batches_than_stages_it_still_runs() {
     // CASES 1: m = 1 gives (p-1)/p.
-    for kind in ScheduleKind::ALL {
+    for kind in EVEN {
         for pp in [2, 4, 8] {
             let trace = simulate(&passes(kind, pp, 1), &PassTimes::unit(1));
             assert!(close(trace.bubbles().of_total, (pp - 1) as f64 / pp as f64));
@@ -155,7 +162,7 @@ fn splits_sum_to_the_makespan(trace: &Trace) -> bool {
 }
 
 fn kinds() -> impl Strategy<Value = ScheduleKind> {
-    prop::sample::select(ScheduleKind::ALL.to_vec())
+    prop::sample::select(EVEN.to_vec())
 }
 
 fn degrees() -> impl Strategy<Value = [usize; 3]> {
@@ -196,7 +203,7 @@ proptest! {
         let trace = simulate_even(&model_plan(kind, degrees, m, overlap, each * pp));
         prop_assert!(splits_sum_to_the_makespan(&trace));
         let Bubbles { of_total, of_ideal, .. } = trace.bubbles();
-        prop_assert!(close(of_total, kind.bubble_formula(pp, m)), "{of_total}");
+        prop_assert!(close(of_total, formula(pp, m)), "{of_total}");
         prop_assert!(close(of_ideal, (pp - 1) as f64 / m as f64), "{of_ideal}");
     }
 
@@ -209,9 +216,9 @@ proptest! {
         };
         let trace = simulate(&passes(kind, pp, m), &times);
         prop_assert_eq!(trace.makespan.0, (m + pp - 1) as u64 * (f + i + w));
-        prop_assert!(close(trace.bubbles().of_total, kind.bubble_formula(pp, m)));
+        prop_assert!(close(trace.bubbles().of_total, formula(pp, m)));
         for rank in 0..pp {
-            let in_flight = match kind { ScheduleKind::GPipe => m, ScheduleKind::OneFOneB => m.min(pp - rank) };
+            let in_flight = if kind == ScheduleKind::GPipe { m } else { m.min(pp - rank) };
             prop_assert_eq!(trace.ranks[rank].peak_in_flight as usize, in_flight);
         }
     }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mesh::{Mesh, MeshError};
-use crate::schedule::{MAX_COUNT, Schedule, ScheduleError, ScheduleKind};
+use crate::schedule::{MAX_COUNT, Schedule, ScheduleError, ScheduleKind, Textbook};
 use crate::shape::ModelShape;
 
 /// How a model and its batch are cut.
@@ -117,6 +117,12 @@ impl Layout {
             .build(self.pp, self.micro_batches, self.chunks)
     }
 
+    /// What the textbook says of the order of work.
+    pub fn textbook(&self) -> Textbook {
+        self.schedule
+            .textbook(self.pp, self.micro_batches, self.chunks)
+    }
+
     /// Sequences of a step.
     pub fn global_batch(&self) -> usize {
         self.dp
@@ -130,6 +136,7 @@ impl Layout {
             dp: 1,
             tp: 1,
             pp: 1,
+            schedule: ScheduleKind::OneFOneB,
             chunks: 1,
             micro_batches: self.dp * self.micro_batches,
             ..*self

@@ -1,21 +1,16 @@
 //! GPipe (Huang 2019): all forwards, then all backwards.
 
-use super::{Action, Turn};
-use crate::units::Pass;
+use super::kind::Cut;
+use super::row::Row;
 
-/// Rank `r` runs stage `r`: `F0 F1 … B0 B1 …`.
-pub(super) fn rows(pp: usize, micro_batches: usize) -> Vec<Vec<Turn>> {
-    let row = |stage: u32| {
-        let all = move |pass| {
-            (0..micro_batches as u32).map(move |micro_batch| {
-                Turn::One(Action {
-                    stage,
-                    pass,
-                    micro_batch,
-                })
-            })
-        };
-        all(Pass::Forward).chain(all(Pass::Backward)).collect()
-    };
-    (0..pp as u32).map(row).collect()
+/// Rank `i` runs stage `i`: `F0 F1 … B0 B1 …`.
+pub(super) fn row(cut: Cut, i: usize) -> Row {
+    let mut row = Row::new(cut.m);
+    for _ in 0..cut.m {
+        row.forward(i);
+    }
+    for _ in 0..cut.m {
+        row.backward(i);
+    }
+    row
 }

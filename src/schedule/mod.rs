@@ -1,11 +1,27 @@
 //! Orders of work: for each pipeline rank, which pass of which micro-batch on which stage comes next.
 //!
-//! A schedule is data. Each known one is a pure function in a file of its own; others are read from
-//! PyTorch's CSV.
+//! A schedule is data. Each known one is a pure function in a file of its own, which reads like its page in
+//! a textbook; others are read from PyTorch's CSV.
 
 mod csv;
+mod error;
+mod kind;
+mod row;
+mod textbook;
+
+mod dualpipe_v;
 mod gpipe;
+mod interleaved_1f1b;
+mod interleaved_zb;
+mod looped_bfs;
 mod one_f_one_b;
+mod zb_h1;
+mod zb_h2;
+mod zb_v;
+
+pub use error::ScheduleError;
+pub use kind::{Chunks, ScheduleKind};
+pub use textbook::{Shares, Textbook};
 
 use std::collections::HashSet;
 use std::fmt;
@@ -73,172 +89,6 @@ pub struct Schedule {
     micro_batches: usize,
     /// The pipeline rank that holds each stage.
     holders: Vec<usize>,
-}
-
-/// The schedules known by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum ScheduleKind {
-    /// All forwards, then all backwards.
-    #[serde(rename = "gpipe")]
-    GPipe,
-    /// One forward, one backward, after a warm-up.
-    #[serde(rename = "1f1b")]
-    OneFOneB,
-}
-
-/// Why a schedule cannot be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ScheduleError {
-    /// No such name.
-    #[error("no schedule is called {0:?}; there are gpipe and 1f1b, or give a .csv file")]
-    Unknown(String),
-    /// Zero of something, or too many.
-    #[error("{what} is {value}, but must be from 1 to {MAX_COUNT}")]
-    Count {
-        /// Of what.
-        what: &'static str,
-        /// How many.
-        value: usize,
-    },
-    /// More actions than anyone reads.
-    #[error(
-        "pp {pp} x {micro_batches} micro-batches are over {MAX_ACTIONS} passes; lower one of them"
-    )]
-    TooLarge {
-        /// Pipeline ranks.
-        pp: usize,
-        /// Micro-batches.
-        micro_batches: usize,
-    },
-    /// Chunks where there are none.
-    #[error("{name} holds one chunk a rank, not {chunks}; use --chunks 1")]
-    Chunks {
-        /// The schedule.
-        name: &'static str,
-        /// How many were asked for.
-        chunks: usize,
-    },
-    /// A cell that is not an action.
-    #[error(
-        "row {row}, cell {cell}: {text:?} is not an action such as 2F3 or (0F3;3B1)OVERLAP_F_B"
-    )]
-    Cell {
-        /// Row, from 1.
-        row: usize,
-        /// Cell, from 1.
-        cell: usize,
-        /// What stands there.
-        text: String,
-    },
-    /// No rows.
-    #[error("the schedule has no rows; it needs one for each pipeline rank")]
-    Empty,
-    /// A stage on two ranks.
-    #[error(
-        "stage {stage} is on rank {first} and again on rank {second}; a stage lives on one rank"
-    )]
-    TwoHomes {
-        /// The stage.
-        stage: usize,
-        /// The rank that has it.
-        first: usize,
-        /// The rank that has it too.
-        second: usize,
-    },
-    /// The same action twice.
-    #[error("rank {rank} runs {action} twice")]
-    Twice {
-        /// Where.
-        rank: usize,
-        /// What.
-        action: Action,
-    },
-    /// An action that does not happen.
-    #[error(
-        "{missing} is missing: every stage needs, for every micro-batch, F and either B or both I and W"
-    )]
-    Missing {
-        /// What.
-        missing: Action,
-    },
-    /// A weight-gradient or backward before what it needs on the same rank.
-    #[error("rank {rank} runs {action} before {needs}, which it needs")]
-    TooEarly {
-        /// Where.
-        rank: usize,
-        /// What.
-        action: Action,
-        /// After what it must come.
-        needs: Action,
-    },
-}
-
-impl ScheduleKind {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::GPipe, Self::OneFOneB];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::GPipe => "gpipe",
-            Self::OneFOneB => "1f1b",
-        }
-    }
-
-    /// The name in texts.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::GPipe => "GPipe",
-            Self::OneFOneB => "1F1B",
-        }
-    }
-
-    /// By its name on the command line.
-    pub fn from_name(name: &str) -> Result<Self, ScheduleError> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| ScheduleError::Unknown(name.to_owned()))
-    }
-
-    /// The order of work for `pp` ranks, `micro_batches` and `chunks` a rank.
-    pub fn build(
-        self,
-        pp: usize,
-        micro_batches: usize,
-        chunks: usize,
-    ) -> Result<Schedule, ScheduleError> {
-        for (what, value) in [
-            ("pp", pp),
-            ("micro-batches", micro_batches),
-            ("chunks", chunks),
-        ] {
-            if !(1..=MAX_COUNT).contains(&value) {
-                return Err(ScheduleError::Count { what, value });
-            }
-        }
-        if pp.saturating_mul(micro_batches) > MAX_ACTIONS {
-            return Err(ScheduleError::TooLarge { pp, micro_batches });
-        }
-        if chunks != 1 {
-            return Err(ScheduleError::Chunks {
-                name: self.title(),
-                chunks,
-            });
-        }
-        let rows = match self {
-            Self::GPipe => gpipe::rows(pp, micro_batches),
-            Self::OneFOneB => one_f_one_b::rows(pp, micro_batches),
-        };
-        Schedule::from_rows(rows)
-    }
-
-    /// The bubble that the textbook gives for even stages, as a share of the total: `(p-1)/(m+p-1)`.
-    pub fn bubble_formula(self, pp: usize, micro_batches: usize) -> f64 {
-        match self {
-            Self::GPipe | Self::OneFOneB => (pp - 1) as f64 / (micro_batches + pp - 1) as f64,
-        }
-    }
 }
 
 impl Schedule {

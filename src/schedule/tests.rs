@@ -1,6 +1,7 @@
 //! Schedules against PyTorch's, and against FACTS.
 
 use super::*;
+use crate::mesh::Placement;
 use proptest::prelude::*;
 
 fn fixture(name: &str) -> String {
@@ -11,14 +12,40 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
+/// The schedule that a fixture's name stands for: `Interleaved1F1B_pp4_mb8_v2`.
+fn named(name: &str) -> Option<Schedule> {
+    let mut parts = name.split('_');
+    let kind = match parts.next()? {
+        "GPipe" => ScheduleKind::GPipe,
+        "Interleaved1F1B" => ScheduleKind::Interleaved,
+        "LoopedBFS" => ScheduleKind::LoopedBfs,
+        "InterleavedZeroBubble" => ScheduleKind::InterleavedZb,
+        "ZBVZeroBubble" => ScheduleKind::ZbV,
+        "DualPipeV" => ScheduleKind::DualPipeV,
+        _ => return None,
+    };
+    let mut number = |prefix| parts.next()?.strip_prefix(prefix)?.parse().ok();
+    let (pp, m) = (number("pp")?, number("mb")?);
+    Some(kind.build(pp, m, number("v").unwrap_or(1)).unwrap())
+}
+
 #[test]
-fn gpipe_is_pytorchs_both_ways() {
-    for (name, pp, m) in [("GPipe_pp2_mb2", 2, 2), ("GPipe_pp4_mb8", 4, 8)] {
-        let ours = ScheduleKind::GPipe.build(pp, m, 1).unwrap();
-        let theirs = Schedule::from_csv(&fixture(name)).unwrap();
-        assert_eq!(ours, theirs);
-        assert_eq!(ours.to_csv().trim_end(), fixture(name).trim_end());
+fn ours_are_pytorchs_action_for_action() {
+    let dir = format!("{}/tests/fixtures/schedules", env!("CARGO_MANIFEST_DIR"));
+    let mut same = 0;
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let ours = named(&name).unwrap_or_else(|| panic!("{name} is no schedule of ours"));
+        assert_eq!(
+            ours.to_csv().trim_end(),
+            fixture(&name).trim_end(),
+            "{name}"
+        );
+        assert_eq!(ours, Schedule::from_csv(&fixture(&name)).unwrap(), "{name}");
+        same += 1;
     }
+    assert_eq!(same, 16);
 }
 
 #[test]
@@ -42,6 +69,32 @@ fn one_f_one_b_reads_like_its_textbook_page() {
     1F0,1F1,1B0,1F2,1B1,1F3,1B2,1B3
     2F0,2B0,2F1,2B1,2F2,2B2,2F3,2B3
     ");
+}
+
+#[test]
+fn zero_bubble_reads_like_its_textbook_page() {
+    let csv = |kind: ScheduleKind| kind.build(3, 6, 1).unwrap().to_csv();
+    insta::assert_snapshot!(csv(ScheduleKind::ZbH1));
+    insta::assert_snapshot!(csv(ScheduleKind::ZbH2));
+}
+
+#[test]
+fn what_a_schedule_cannot_take_is_refused_with_the_nearest_that_it_can() {
+    let say = |kind: ScheduleKind, pp, m, v| match kind.build(pp, m, v) {
+        Err(error) => error.to_string(),
+        Ok(_) => "taken".to_owned(),
+    };
+    let said = [
+        say(ScheduleKind::OneFOneB, 4, 8, 2),
+        say(ScheduleKind::ZbV, 4, 8, 3),
+        say(ScheduleKind::DualPipeV, 4, 7, 2),
+        say(ScheduleKind::Interleaved, 4, 11, 2),
+        say(ScheduleKind::InterleavedZb, 2, 7, 2),
+        say(ScheduleKind::LoopedBfs, 1000, 1000, 1000),
+        say(ScheduleKind::Interleaved, 8, 1 << 15, 64),
+        say(ScheduleKind::GPipe, 4, 0, 1),
+    ];
+    insta::assert_snapshot!(said.join("\n"));
 }
 
 #[test]
@@ -76,14 +129,36 @@ fn what_is_wrong_is_named() {
     "#);
 }
 
+fn kinds() -> impl Strategy<Value = ScheduleKind> {
+    prop::sample::select(ScheduleKind::ALL.to_vec())
+}
+
 proptest! {
     #[test]
-    fn in_flight_is_as_published(pp in 1usize..17, m in 1usize..65) {
-        let gpipe = ScheduleKind::GPipe.build(pp, m, 1).unwrap();
-        let ours = ScheduleKind::OneFOneB.build(pp, m, 1).unwrap();
-        for rank in 0..pp {
-            prop_assert_eq!(gpipe.peak_in_flight(rank), m);
-            prop_assert_eq!(ours.peak_in_flight(rank), m.min(pp - rank));
+    fn in_flight_is_as_published(kind in kinds(), pp in 2usize..17, m in 1usize..65, v in 1usize..5) {
+        let v = if kind.chunks() == Chunks::Loop { v } else { kind.chunks().count() };
+        let Ok(schedule) = kind.build(pp, m, v) else { return Ok(()) };
+        let page = kind.textbook(pp, m, v);
+        let peaks = || (0..pp).map(|rank| schedule.peak_in_flight(rank) as u64);
+        let published: Vec<Option<u64>> = (0..pp).map(|rank| page.in_flight(rank)).collect();
+        if kind.chunks() == Chunks::Vee {
+            // Of these the largest is published.
+            prop_assert!(published[0].is_none_or(|most| peaks().max() == Some(most)), "{:?}", peaks().max());
+        } else {
+            for (ours, published) in peaks().zip(published) {
+                prop_assert!(published.is_none_or(|published| ours == published), "{ours}, not {published:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn stages_lie_in_loops_or_down_and_back_up(kind in kinds(), pp in 1usize..9, m in 1usize..20, v in 1usize..5) {
+        let v = if kind.chunks() == Chunks::Loop { v } else { kind.chunks().count() };
+        let Ok(schedule) = kind.build(pp, m, v) else { return Ok(()) };
+        prop_assert_eq!(schedule.stages(), pp * v);
+        for stage in 0..schedule.stages() {
+            let placement = if kind.chunks() == Chunks::Vee { Placement::Vee } else { Placement::Loop };
+            prop_assert_eq!(schedule.holder(stage), placement.holder(stage, pp));
         }
     }
 

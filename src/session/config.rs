@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::hardware::{CostModel, Hardware, HardwareError, PassTimes, Precision, Pricing};
 use crate::mesh::MeshError;
 use crate::plan::{Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, lower};
-use crate::schedule::{Schedule, ScheduleError};
+use crate::schedule::{Schedule, ScheduleError, Shares};
 use crate::shape::{ModelShape, Segment, ShapeError};
 use crate::trace::FixedMemory;
 use crate::units::{Bytes, Nanos};
@@ -332,14 +332,24 @@ impl Config {
 
     /// The bubble that the textbook gives for this layout, where it has one: for even stages.
     pub fn bubble_formula(&self) -> Option<f64> {
-        let even = matches!(self.costs, Costs::Passes { .. }) && self.custom.is_none();
-        let Layout {
-            pp,
-            micro_batches,
-            schedule,
+        let Costs::Passes {
+            forward,
+            input_grad,
+            weight_grad,
             ..
-        } = self.layout;
-        even.then(|| schedule.bubble_formula(pp, micro_batches))
+        } = self.costs
+        else {
+            return None;
+        };
+        let shares = Shares {
+            forward,
+            input_grad,
+            weight_grad,
+        };
+        let textbook = self.layout.textbook();
+        self.custom
+            .is_none()
+            .then(|| textbook.bubble_of_total(shares))?
     }
 }
 

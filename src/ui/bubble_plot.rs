@@ -2,6 +2,7 @@
 
 use eframe::egui::{RichText, Role, Sense, Ui, WidgetInfo, vec2};
 
+use crate::schedule::Shares;
 use crate::session::{Config, Timeline};
 use crate::units::percent;
 
@@ -53,8 +54,13 @@ impl BubblePlot {
             return;
         }
         let most = (layout.micro_batches * 2).clamp(16, 64);
-        let formula = |m: usize| layout.schedule.bubble_formula(layout.pp, m);
-        let curve: Vec<(f64, f64)> = (1..=most).map(|m| (m as f64, formula(m))).collect();
+        let formula = |m: usize| {
+            let page = layout.schedule.textbook(layout.pp, m, layout.chunks);
+            page.bubble_of_total(Shares::EVEN)
+        };
+        let curve: Vec<(f64, f64)> = (1..=most)
+            .filter_map(|m| Some((m as f64, formula(m)?)))
+            .collect();
         let comparable = |seen: &&Seen| {
             let other = &seen.config.layout;
             other.pp == layout.pp && other.schedule == layout.schedule

@@ -4,7 +4,7 @@ use eframe::egui::{Frame, Margin, RichText, ScrollArea, Stroke, Ui};
 
 use crate::hardware::PROFILES;
 use crate::scene::fonts::Weight;
-use crate::schedule::ScheduleKind;
+use crate::schedule::{Chunks, ScheduleKind};
 use crate::session::Config;
 use crate::shape::PRESETS;
 use crate::units::three_digits;
@@ -41,7 +41,7 @@ fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     global_batch(ui, config);
     heading(ui, view, "Schedule");
     schedule(ui, (run, view), wishes);
-    if config.layout.chunks > 1 || has_chunks() {
+    if config.layout.schedule.chunks() != Chunks::One {
         number_with_refusal(ui, Field::Chunks, (run, view), wishes);
     }
     overlap(ui, config, wishes);
@@ -51,12 +51,6 @@ fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     undo(ui, run, wishes);
     heading(ui, view, "Panels");
     dock::switches(ui, view, wishes);
-}
-
-/// Whether any schedule holds several stages on a GPU.
-fn has_chunks() -> bool {
-    let takes_two = |kind: &ScheduleKind| kind.build(2, 4, 2).is_ok();
-    ScheduleKind::ALL.iter().any(takes_two)
 }
 
 fn heading(ui: &mut Ui, view: &View, text: &str) {

@@ -134,7 +134,14 @@ impl Change {
                     *number = value;
                 }
             }
-            Self::Schedule(kind) => config.layout.schedule = kind,
+            Self::Schedule(kind) => {
+                let had = config.layout.schedule.chunks();
+                config.layout.schedule = kind;
+                // Chunks that the schedule before had need not be this one's.
+                if kind.chunks() != had {
+                    config.layout.chunks = kind.chunks().count();
+                }
+            }
             Self::Overlap(on) => config.overlap = on,
             Self::Model(name) => config.model = ModelShape::preset(name)?,
             Self::Hardware(name) => {

@@ -217,35 +217,36 @@ fn every_mix_reproduces_the_fixture_under_1f1b() {
 }
 
 #[test]
-fn pytorchs_own_schedules_reproduce_the_fixture() {
+fn every_schedule_reproduces_the_fixture_with_tp_and_dp() {
     // Chunks, a V placement, split backwards and overlapped pairs: all that a plan can hold.
     let tiny = Tiny::load();
-    for name in [
-        "Interleaved1F1B_pp4_mb8_v2",
-        "LoopedBFS_pp2_mb2_v2",
-        "InterleavedZeroBubble_pp2_mb4_v2",
-        "ZBVZeroBubble_pp4_mb8_v2",
-        "DualPipeV_pp2_mb4_v2",
-    ] {
-        let path = format!(
-            "{}/tests/fixtures/schedules/{name}.csv",
-            env!("CARGO_MANIFEST_DIR")
-        );
-        let schedule = Schedule::from_csv(&std::fs::read_to_string(path).unwrap()).unwrap();
-        let m = schedule.micro_batches();
-        for (dp, tp) in [(1, 1), (1, 2), (8 / m, 1)] {
-            reproduces(
-                &tiny,
-                Way {
+    let ways = [
+        [1, 1, 2, 8],
+        [1, 1, 4, 8],
+        [1, 2, 4, 8],
+        [2, 2, 2, 4],
+        [1, 4, 2, 4],
+        [2, 2, 4, 4],
+        [2, 1, 1, 2],
+    ];
+    for kind in ScheduleKind::ALL {
+        let mut count = 0;
+        for [dp, tp, pp, m] in ways {
+            // Not every schedule takes every number of micro-batches.
+            if let Ok(schedule) = kind.build(pp, m, kind.chunks().count()) {
+                let overlap = tp < 4;
+                let way = Way {
                     dp,
                     tp,
-                    pp: schedule.pp(),
+                    pp,
                     m,
-                    overlap: true,
-                },
-                &schedule,
-            );
+                    overlap,
+                };
+                reproduces(&tiny, way, &schedule);
+                count += 1;
+            }
         }
+        assert!(count >= 5, "{kind:?}: {count}");
     }
 }
 
