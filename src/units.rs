@@ -237,6 +237,52 @@ impl Pass {
     }
 }
 
+/// What the ranks of a group do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Collective {
+    /// Every rank gets the sum.
+    AllReduce,
+    /// Every rank gets its share of the sum.
+    ReduceScatter,
+    /// Every rank gets all shares.
+    AllGather,
+}
+
+impl Collective {
+    /// The name in texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllReduce => "all-reduce",
+            Self::ReduceScatter => "reduce-scatter",
+            Self::AllGather => "all-gather",
+        }
+    }
+
+    /// The name in figures.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::AllReduce => "all_reduce",
+            Self::ReduceScatter => "reduce_scatter",
+            Self::AllGather => "all_gather",
+        }
+    }
+
+    /// How often a ring of `n` goes round, in rounds of `n - 1` steps: an all-reduce is the other two in a row.
+    pub fn rounds(self) -> u64 {
+        match self {
+            Self::AllReduce => 2,
+            Self::ReduceScatter | Self::AllGather => 1,
+        }
+    }
+
+    /// The part of the size that goes over each link, among `n` ranks: `2(n-1)/n` or `(n-1)/n`.
+    pub fn bus_share(self, n: usize) -> f64 {
+        let n = n.max(1) as f64;
+        self.rounds() as f64 * (n - 1.0) / n
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
             What::Compute { .. }
             | What::Optimizer
             | What::Receive { .. }
-            | What::AllReduce { .. } => Times {
+            | What::Collective { .. } => Times {
                 ready: start,
                 start,
                 end: through,
@@ -182,7 +182,10 @@ impl<'a> Run<'a> {
                     *replica = (*replica).max(end);
                 }
             }
-            What::Optimizer | What::Send { .. } | What::Receive { .. } | What::AllReduce { .. } => {
+            What::Optimizer
+            | What::Send { .. }
+            | What::Receive { .. }
+            | What::Collective { .. } => {
                 self.trace.lane_mut(rank, Stream::Passes).push(span);
             }
         }
@@ -273,7 +276,7 @@ impl<'a> Run<'a> {
             let Times { ready, start, end } = self.times[wait.index()];
             match self.program.op(wait).what {
                 What::Receive { .. } => self.blockers.push(Blocker::sent(ready, end)),
-                What::AllReduce { .. } => {
+                What::Collective { .. } => {
                     self.blockers.push(Blocker::collective(ready, start, end));
                 }
                 What::Compute { .. } | What::Optimizer | What::Send { .. } => {}

@@ -21,7 +21,7 @@ pub fn measured(plan: &Plan, pricing: &dyn Pricing, took: &[Nanos]) -> Trace {
             occupies: took[id.index()],
             delay: Nanos::ZERO,
         },
-        What::Send { .. } | What::Receive { .. } | What::AllReduce { .. } => {
+        What::Send { .. } | What::Receive { .. } | What::Collective { .. } => {
             prices[op.task.0 as usize]
         }
     })

@@ -106,11 +106,11 @@ fn simulate_even(plan: &Plan) -> Trace {
                     2000
                 }
             }
-            What::AllReduce {
+            What::Collective {
                 what: Reduction::Tensor(_),
                 ..
             } if in_layer => 300,
-            What::AllReduce {
+            What::Collective {
                 what: Reduction::Gradients(_) | Reduction::TiedEmbedding,
                 elements,
                 ..
@@ -119,7 +119,7 @@ fn simulate_even(plan: &Plan) -> Trace {
             What::Compute { .. }
             | What::Send { .. }
             | What::Receive { .. }
-            | What::AllReduce { .. } => 0,
+            | What::Collective { .. } => 0,
         };
         Price {
             occupies: Nanos(occupies),

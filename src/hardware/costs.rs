@@ -3,7 +3,7 @@
 
 use super::{Hardware, Link, Precision};
 use crate::shape::Work;
-use crate::units::{Bytes, Nanos, Pass};
+use crate::units::{Bytes, Collective, Nanos, Pass};
 
 /// How far a transfer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,9 +26,11 @@ pub enum Task {
         /// How many.
         params: u64,
     },
-    /// An all-reduce.
-    AllReduce {
-        /// What each rank contributes.
+    /// A collective.
+    Collective {
+        /// Which.
+        kind: Collective,
+        /// The size of the whole: what each rank contributes to a sum, or has after a gathering.
         bytes: Bytes,
         /// How many ranks.
         ranks: usize,
@@ -113,7 +115,7 @@ impl Pricing for PassTimes {
                     delay: self.comm,
                 };
             }
-            Task::Compute(_) | Task::Optimizer { .. } | Task::AllReduce { .. } => Nanos::ZERO,
+            Task::Compute(_) | Task::Optimizer { .. } | Task::Collective { .. } => Nanos::ZERO,
         };
         Price::of(Nanos(whole.0 / self.chunks.max(1)))
     }
@@ -154,10 +156,11 @@ impl CostModel {
         Nanos::from_secs(seconds + self.hardware.launch_us * 1e-6)
     }
 
-    /// A ring of `n`: `2(n-1)` steps, each of a latency and a `1/n` of the bytes.
-    fn all_reduce(&self, bytes: Bytes, ranks: usize, level: Level) -> Nanos {
+    /// A ring of `n`: `2(n-1)` steps of an all-reduce, half as many of the others, each of a latency and a
+    /// `1/n` of the bytes.
+    fn ring(&self, kind: Collective, bytes: Bytes, ranks: usize, level: Level) -> Nanos {
         let link = self.link(level);
-        let steps = 2.0 * (ranks as f64 - 1.0);
+        let steps = kind.rounds() as f64 * (ranks as f64 - 1.0);
         let chunk = bytes.0 as f64 / ranks as f64;
         Nanos::from_secs(steps * (link.latency_us * 1e-6 + chunk / (link.gb_per_s * 1e9)))
     }
@@ -173,11 +176,12 @@ impl Pricing for CostModel {
         Price::of(match *task {
             Task::Compute(work) => self.compute(work),
             Task::Optimizer { params } => self.optimizer(params),
-            Task::AllReduce {
+            Task::Collective {
+                kind,
                 bytes,
                 ranks,
                 level,
-            } => self.all_reduce(bytes, ranks, level),
+            } => self.ring(kind, bytes, ranks, level),
             Task::Send { bytes, level } => self.send(bytes, level),
             // Where no model is consulted there is nothing to price by.
             Task::Pass(_) => Nanos::ZERO,
@@ -197,7 +201,9 @@ mod tests {
             hardware,
         };
         let bytes = Bytes(1 << 30);
-        let time = costs.all_reduce(bytes, 8, Level::InNode).secs();
+        let time = costs
+            .ring(Collective::AllReduce, bytes, 8, Level::InNode)
+            .secs();
         let busbw = bytes.0 as f64 / time * 2.0 * 7.0 / 8.0 / 1e9;
         let link = costs.hardware.in_node.gb_per_s;
         assert!((busbw / link - 1.0).abs() < 0.05, "{busbw} of {link} GB/s");

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{Group, OpId, Plan, Program, Reduction, Tag, What};
 use crate::trace::Stream;
-use crate::units::Rank;
+use crate::units::{Collective, Rank};
 
 /// Why a program cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +59,7 @@ pub enum PlanError {
     },
     /// Members disagree on a collective.
     #[error(
-        "all-reduce number {number} of the {axis} group {members}: rank {rank} wants {wants}, but rank {other} wants {other_wants}"
+        "collective number {number} of the {axis} group {members}: rank {rank} wants {wants}, but rank {other} wants {other_wants}"
     )]
     Mismatch {
         /// Which one of the group, from 0.
@@ -105,10 +105,10 @@ impl Program {
             What::Send { tag, .. } => format!("send of {}", describe(tag)),
             What::Receive { tag, .. } => format!("receive of {}", describe(tag)),
             What::Compute { .. } => format!("{} on stage {}", label.short(), op.stage),
-            What::AllReduce { .. } if label.pass.is_some() => {
+            What::Collective { .. } if label.pass.is_some() => {
                 format!("{} of {} on stage {}", label.name, label.short(), op.stage)
             }
-            What::AllReduce { .. } | What::Optimizer => label.name.clone().into_owned(),
+            What::Collective { .. } | What::Optimizer => label.name.clone().into_owned(),
         }
     }
 }
@@ -210,7 +210,7 @@ fn calls_by_group(program: &Program) -> Result<Vec<Vec<Vec<OpId>>>, PlanError> {
         .collect();
     for rank in ranks(program) {
         for id in program.ops_of(rank) {
-            if let What::AllReduce { group, .. } = program.op(id).what {
+            if let What::Collective { group, .. } = program.op(id).what {
                 let members = program.groups.get(group as usize).map(|group| &group.ranks);
                 let slot = members.and_then(|ranks| ranks.binary_search(&rank).ok());
                 let outside = || PlanError::NotAMember {
@@ -231,9 +231,14 @@ fn agree(
     number: usize,
     calls: &[Option<OpId>],
 ) -> Result<Vec<OpId>, PlanError> {
-    let fingerprint = |call: Option<OpId>| -> Option<(Reduction, u64)> {
+    let fingerprint = |call: Option<OpId>| -> Option<(Collective, Reduction, u64)> {
         match program.op(call?).what {
-            What::AllReduce { what, elements, .. } => Some((what, elements)),
+            What::Collective {
+                kind,
+                what,
+                elements,
+                ..
+            } => Some((kind, what, elements)),
             What::Compute { .. } | What::Optimizer | What::Send { .. } | What::Receive { .. } => {
                 None
             }
@@ -244,7 +249,7 @@ fn agree(
         .position(|&call| fingerprint(call) != fingerprint(calls[0]));
     if let Some(odd) = odd {
         let wants = |call: Option<OpId>| match (call, fingerprint(call)) {
-            (Some(id), Some((_, elements))) => {
+            (Some(id), Some((.., elements))) => {
                 format!("{} of {elements} elements", program.describe(id))
             }
             _ => "no more".to_owned(),

@@ -10,7 +10,7 @@ use crate::mesh::{Axis, Coord, Mesh, split_layers};
 use crate::schedule::{Action, Schedule, Turn};
 use crate::shape::{Bucket, ModelShape, Segment, StageShape};
 use crate::trace::{FixedMemory, Kind, Label, LabelId, Stream};
-use crate::units::{Bytes, Pass, Rank};
+use crate::units::{Bytes, Collective, Pass, Rank};
 
 /// The most operations of a plan.
 const MAX_OPS: u64 = 1 << 25;
@@ -352,8 +352,9 @@ impl Lowering<'_> {
         after: OpId,
     ) -> OpId {
         let group = self.group_of(Axis::Tp, at);
-        let task = self.reduce_task(group, reduce.bytes);
-        let what = What::AllReduce {
+        let task = self.collective_task(Collective::AllReduce, group, reduce.bytes);
+        let what = What::Collective {
+            kind: Collective::AllReduce,
             group,
             what: Reduction::Tensor(reduce.what),
             elements: reduce.elements,
@@ -505,13 +506,14 @@ impl Lowering<'_> {
 
     fn synchronising(&mut self, issued: &mut Issued, call: &Call, waits: &[OpId]) {
         let bytes = Bytes(call.elements * 4);
-        let task = self.reduce_task(call.group, bytes);
+        let task = self.collective_task(Collective::AllReduce, call.group, bytes);
         let group = call.group;
         let axis = self.program.groups[group as usize].axis;
         let label = self
             .templates
             .sync_label(&mut self.program, call.name, axis, call.what, bytes);
-        let what = What::AllReduce {
+        let what = What::Collective {
+            kind: Collective::AllReduce,
             group,
             what: call.what,
             elements: call.elements,
@@ -567,10 +569,11 @@ impl Lowering<'_> {
         }
     }
 
-    fn reduce_task(&mut self, group: u32, bytes: Bytes) -> TaskId {
+    fn collective_task(&mut self, kind: Collective, group: u32, bytes: Bytes) -> TaskId {
         let ranks = self.program.groups[group as usize].ranks.len();
         let level = self.levels[group as usize];
-        let task = Task::AllReduce {
+        let task = Task::Collective {
+            kind,
             bytes,
             ranks,
             level,

@@ -18,7 +18,7 @@ use crate::hardware::Task;
 use crate::mesh::{Axis, Mesh};
 use crate::shape::{Bucket, Reduce, Segment, StageShape};
 use crate::trace::{FixedMemory, Label, LabelId, Stream};
-use crate::units::{Pass, Rank};
+use crate::units::{Collective, Pass, Rank};
 
 /// An index into [`Program::ops`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ impl OpId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskId(pub u32);
 
-/// What an all-reduce is of.
+/// What a collective is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// Something of a micro-batch, over the tensor-parallel ranks.
@@ -85,13 +85,15 @@ pub enum What {
         /// As what.
         tag: Tag,
     },
-    /// This rank's part in an all-reduce.
-    AllReduce {
+    /// This rank's part in a collective.
+    Collective {
+        /// Which.
+        kind: Collective,
         /// Of which group, as an index into [`Program::groups`].
         group: u32,
         /// Of what.
         what: Reduction,
-        /// Elements that each rank contributes.
+        /// Elements of the whole: what each rank contributes to a sum, or has after a gathering.
         elements: u64,
     },
 }
@@ -314,7 +316,7 @@ impl Plan {
     }
 
     fn is_collective(&self, id: OpId) -> bool {
-        matches!(self.program.op(id).what, What::AllReduce { .. })
+        matches!(self.program.op(id).what, What::Collective { .. })
     }
 
     /// The send of a receive, or the receive of a send.

@@ -42,7 +42,8 @@ fn by_hand(write: impl FnOnce(&mut Program, NewOp)) -> Result<Plan, PlanError> {
         axis: Axis::Dp,
         ranks: vec![Rank(0), Rank(1)],
     });
-    let task = program.task(Task::AllReduce {
+    let task = program.task(Task::Collective {
+        kind: Collective::AllReduce,
         bytes: Bytes(4),
         ranks: 2,
         level: crate::hardware::Level::InNode,
@@ -72,7 +73,8 @@ fn tag(stage: u32) -> Tag {
 
 fn all_reduce(op: NewOp, elements: u64) -> NewOp {
     NewOp {
-        what: What::AllReduce {
+        what: What::Collective {
+            kind: Collective::AllReduce,
             group: 0,
             what: Reduction::Norm,
             elements,
@@ -237,7 +239,7 @@ fn each_parameter_is_reduced_over_the_data_ranks_once() {
                 let reduced: u64 = program
                     .ops_of(rank)
                     .filter_map(|id| match program.op(id).what {
-                        What::AllReduce {
+                        What::Collective {
                             what: Reduction::Gradients(_),
                             elements,
                             ..
@@ -246,7 +248,7 @@ fn each_parameter_is_reduced_over_the_data_ranks_once() {
                         | What::Optimizer
                         | What::Send { .. }
                         | What::Receive { .. }
-                        | What::AllReduce { .. } => None,
+                        | What::Collective { .. } => None,
                     })
                     .sum();
                 let held = program.memory[rank.index()].parameters.0 / 4;

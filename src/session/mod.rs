@@ -6,13 +6,15 @@
 mod config;
 mod report;
 mod snapshot;
+mod traffic;
 mod trainer;
 mod words;
 mod worker;
 
 pub use config::{Clock, Config, ConfigError, Costs};
-pub use report::{MemoryReport, RankReport, Report, StepReport, TrafficReport};
+pub use report::{MemoryReport, RankReport, Report, StepReport};
 pub use snapshot::{Command, Replica, Snapshot, Status, StepRecord, Timeline};
+pub use traffic::TrafficReport;
 pub use trainer::{Inputs, TrainError, Trained, Trainer, save_weights, train};
 pub use words::Figure;
 pub use worker::Session;

@@ -1,15 +1,13 @@
 //! The figures of a run: the object that `--json` prints, and what the window shows.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::config::{Config, ConfigError, Costs};
+use super::traffic::TrafficReport;
 use crate::engine::simulate;
-use crate::mesh::Axis;
-use crate::plan::{Op, Plan, What};
-use crate::trace::{Phase, Span, Stream, Trace};
-use crate::units::{Bytes, Nanos, Rank};
+use crate::plan::Plan;
+use crate::trace::Trace;
+use crate::units::{Bytes, Nanos};
 
 /// A run's figures. Times are in seconds, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,31 +100,6 @@ pub struct MemoryReport {
     pub activations: Bytes,
 }
 
-/// What moved in a group, per instance of it and step; instances that are alike share a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrafficReport {
-    /// The group's axis.
-    pub group: String,
-    /// `all_reduce` or `send_recv`.
-    pub kind: String,
-    /// The ranks of the first such instance.
-    pub ranks: Vec<u32>,
-    /// How many instances are like it.
-    pub instances: u32,
-    /// Operations.
-    pub count: u64,
-    /// Their size, as nccl-tests would print it, times the count.
-    pub bytes: u64,
-    /// What the ranks really moved.
-    pub wire_bytes: u64,
-    /// Time in transfer, without waiting.
-    pub time_s: f64,
-    /// Bytes over time, in bytes a second.
-    pub algbw: f64,
-    /// What that asks of each link: algbw x 2(n-1)/n for an all-reduce of n, x 1 for a send.
-    pub busbw: f64,
-}
-
 impl Report {
     /// The figures of `trace`, one step of `plan`, of `config`.
     pub fn new(
@@ -164,7 +137,7 @@ impl Report {
             bubble_of_ideal: bubbles.of_ideal,
             bubble_stage_span: bubbles.stage_span,
             ranks: RankReport::all(trace),
-            traffic: traffic(plan, trace),
+            traffic: TrafficReport::all(plan, trace),
         })
     }
 
@@ -240,107 +213,5 @@ fn rank_report(trace: &Trace, index: usize) -> RankReport {
             optimizer: memory.fixed.optimizer,
             activations: memory.peak_activations(),
         },
-    }
-}
-
-/// Sums over the operations of an instance of a group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Sums {
-    count: u64,
-    bytes: u64,
-    time: Nanos,
-}
-
-impl Sums {
-    /// Counts an operation; its time comes from its span, which one that takes none has not.
-    fn count(&mut self, plan: &Plan, op: &Op) {
-        self.count += 1;
-        self.bytes += plan.program().labels[op.label.0 as usize].bytes;
-    }
-}
-
-fn traffic(plan: &Plan, trace: &Trace) -> Vec<TrafficReport> {
-    let program = plan.program();
-    let mesh = program.mesh;
-    // A pipeline is known by its first rank, which is below all others.
-    let pipelines = mesh.dp() * mesh.tp();
-    let mut sends = vec![Sums::default(); pipelines];
-    let mut collectives = vec![Sums::default(); program.groups.len()];
-    for rank in (0..mesh.ranks() as u32).map(Rank) {
-        let pipeline = &mut sends[rank.index() % pipelines];
-        for id in program.ops_of(rank) {
-            let op = program.op(id);
-            match op.what {
-                What::Send { .. } => pipeline.count(plan, op),
-                // Every member counts the same: the first one tells.
-                What::AllReduce { group, .. } => {
-                    let group = group as usize;
-                    if program.groups[group].ranks[0] == rank {
-                        collectives[group].count(plan, op);
-                    }
-                }
-                What::Compute { .. } | What::Optimizer | What::Receive { .. } => {}
-            }
-        }
-        for stream in [Stream::SendNext, Stream::SendPrev] {
-            pipeline.time += transfer(trace, rank, stream, Axis::Pp);
-        }
-    }
-    let mut rows: BTreeMap<(Axis, usize, Sums), (Vec<Rank>, u32)> = BTreeMap::new();
-    let mut add = |axis: Axis, ranks: &[Rank], sums: Sums| {
-        if sums.count > 0 {
-            rows.entry((axis, ranks.len(), sums))
-                .or_insert_with(|| (ranks.to_vec(), 0))
-                .1 += 1;
-        }
-    };
-    for (group, mut sums) in program.groups.iter().zip(collectives) {
-        for stream in [Stream::Tp, Stream::Dp] {
-            sums.time += transfer(trace, group.ranks[0], stream, group.axis);
-        }
-        add(group.axis, &group.ranks, sums);
-    }
-    for (ranks, sums) in mesh.groups(Axis::Pp).iter().zip(sends) {
-        add(Axis::Pp, ranks, sums);
-    }
-    rows.into_iter()
-        .map(|((axis, _, sums), (ranks, instances))| row(axis, &ranks, instances, sums))
-        .collect()
-}
-
-/// Time in transfer on a stream of a rank, for groups along `axis`.
-fn transfer(trace: &Trace, rank: Rank, stream: Stream, axis: Axis) -> Nanos {
-    let is_it = |span: &&Span| {
-        let group = trace.label(span.label).group.as_deref();
-        span.phase == Phase::Transfer && group == Some(axis.name())
-    };
-    let spans = trace.lane(rank.index(), stream).spans().iter();
-    spans.filter(is_it).map(Span::duration).sum()
-}
-
-fn row(axis: Axis, ranks: &[Rank], instances: u32, sums: Sums) -> TrafficReport {
-    let is_send = axis == Axis::Pp;
-    let n = ranks.len() as f64;
-    let share = if is_send { 1.0 } else { 2.0 * (n - 1.0) / n };
-    let algbw = if sums.time == Nanos::ZERO {
-        0.0
-    } else {
-        sums.bytes as f64 / sums.time.secs()
-    };
-    TrafficReport {
-        group: axis.name().to_owned(),
-        kind: if is_send { "send_recv" } else { "all_reduce" }.to_owned(),
-        ranks: ranks.iter().map(|rank| rank.0).collect(),
-        instances,
-        count: sums.count,
-        bytes: sums.bytes,
-        wire_bytes: if is_send {
-            sums.bytes
-        } else {
-            2 * (ranks.len() as u64 - 1) * sums.bytes
-        },
-        time_s: sums.time.secs(),
-        algbw,
-        busbw: algbw * share,
     }
 }

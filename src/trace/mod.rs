@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Bytes, Nanos, Pass, Rank};
+use crate::units::{Bytes, Collective, Nanos, Pass, Rank};
 
 /// An index into [`Trace::labels`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,12 +36,26 @@ pub enum Kind {
     Optimizer,
     /// An all-reduce.
     AllReduce,
+    /// A reduce-scatter.
+    ReduceScatter,
+    /// An all-gather.
+    AllGather,
     /// A send to another rank.
     Send,
     /// Nothing more to do in this step.
     End,
     /// Anything else, from files of others.
     Other,
+}
+
+impl From<Collective> for Kind {
+    fn from(collective: Collective) -> Self {
+        match collective {
+            Collective::AllReduce => Self::AllReduce,
+            Collective::ReduceScatter => Self::ReduceScatter,
+            Collective::AllGather => Self::AllGather,
+        }
+    }
 }
 
 /// What a span is of; spans that are alike share one.

@@ -102,9 +102,13 @@ fn why_idle(trace: &Trace, rank: Rank, hit: &Hit, label: &Label) -> String {
     }
     match label.kind {
         Kind::Pass | Kind::Segment => format!("waits for what {} needs", label.short()),
-        Kind::Optimizer | Kind::AllReduce | Kind::Send | Kind::End | Kind::Other => {
-            "has no pass left in this step".to_owned()
-        }
+        Kind::Optimizer
+        | Kind::AllReduce
+        | Kind::ReduceScatter
+        | Kind::AllGather
+        | Kind::Send
+        | Kind::End
+        | Kind::Other => "has no pass left in this step".to_owned(),
     }
 }
 

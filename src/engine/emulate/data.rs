@@ -40,7 +40,7 @@ impl DataGraph {
                 What::Compute { .. }
                 | What::Send { .. }
                 | What::Receive { .. }
-                | What::AllReduce { .. } => {}
+                | What::Collective { .. } => {}
             }
             for member in members {
                 index_of[member.index()] = nodes.len() as u32;
@@ -125,7 +125,7 @@ impl Needs {
                     self.ends.entry(op.stage).or_default().push(id);
                 }
             }
-            What::AllReduce { what, .. } => {
+            What::Collective { what, .. } => {
                 if let Reduction::Tensor(_) = what {
                     // Several after one segment: each takes the next of its partial results.
                     before.extend(self.reduces.insert((op.stage, op.micro_batch), id));

@@ -97,7 +97,7 @@ impl<'a> Step<'a> {
                 place,
             } => self.compute((rank, op.stage, op.micro_batch), segment, place),
             What::Send { to, tag } => self.send(rank, to, tag),
-            What::AllReduce { what, .. } => {
+            What::Collective { what, .. } => {
                 let members = self
                     .members
                     .get(&id)

@@ -20,6 +20,8 @@ fn labels() -> impl Strategy<Value = Vec<Label>> {
         Kind::Pass,
         Kind::Segment,
         Kind::AllReduce,
+        Kind::ReduceScatter,
+        Kind::AllGather,
         Kind::Other,
     ]);
     let passes = prop::option::of(prop::sample::select(vec![Pass::Forward, Pass::WeightGrad]));
