@@ -64,6 +64,7 @@ impl Bench {
             micro_batch_size: BATCH / dp / MICRO_BATCHES,
             precision: Precision::F32,
             overlap: true,
+            methods: shardscope::shape::Methods::default(),
             gpus_per_node: 4,
         });
         let mesh = Mesh::new(dp, tp, pp).expect("a mesh");

@@ -45,6 +45,8 @@ pub enum Axis {
     Model,
     /// First and last stage, which both hold the tied embedding.
     Embedding,
+    /// All ranks.
+    World,
 }
 
 impl Axis {
@@ -56,6 +58,7 @@ impl Axis {
             Self::Pp => "pp",
             Self::Model => "model",
             Self::Embedding => "embedding",
+            Self::World => "world",
         }
     }
 }
@@ -144,6 +147,7 @@ impl Mesh {
                 .flat_map(|pp| (0..self.tp).map(move |tp| Coord { tp, pp, ..at }))
                 .map(|at| self.rank(at))
                 .collect(),
+            Axis::World => (0..self.ranks() as u32).map(Rank).collect(),
             Axis::Embedding => {
                 let last = self.pp - 1;
                 if at.pp == 0 || at.pp == last {

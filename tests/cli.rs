@@ -309,39 +309,41 @@ fn a_schedule_is_drawn_as_a_picture() {
 fn figures_are_told_in_words() {
     // Hardware of its own, which no one tunes.
     let folder = tempfile::tempdir().unwrap();
-    let hardware = "name = 'own'\ntitle = 'own GPU'\nmemory_mib = 96\nefficiency = 0.5\nmemory_gb_per_s = 40\n\
-        launch_us = 2\ngpus_per_node = 4\nprecision = 'f32'\npeak_tflops = { bf16 = 2, f32 = 1 }\n\
-        in_node = { latency_us = 5, gb_per_s = 5 }\nbetween_nodes = { latency_us = 15, gb_per_s = 2 }\n";
+    let hardware = "name = 'own'\ntitle = 'own GPU'\nmemory_mib = 96\nmemory_gb_per_s = 40\n\
+        gpus_per_node = 4\nprecision = 'f32'\npeak_tflops = { bf16 = 2, f32 = 1 }\n\
+        in_node = { latency_us = 5, gb_per_s = 5 }\nbetween_nodes = { latency_us = 15, gb_per_s = 2 }\n\
+        [reach]\nproducts = 0.5\nmemory = 1\nlaunch_us = 0\nkernel_us = 2\npass_us = 0\ncollective_us = 0\n\
+        collective_memory = 1\nsend_us = 0\n";
     std::fs::write(folder.path().join("own.toml"), hardware).unwrap();
     let line = "simulate --hardware own.toml --dp 2 --pp 2 --micro-batches 4 --micro-batch-size 4";
     let told = shardscope_in(folder.path(), line);
-    insta::assert_snapshot!(String::from_utf8(told.stderr).unwrap(), @r#"
+    insta::assert_snapshot!(String::from_utf8(told.stderr).unwrap(), @"
     DP 2 × TP 1 × PP 2 · 4 micro-batches of 4 · 1F1B
     nano, 1.63 M parameters · 4 × own GPU, f32 · simulated
 
-      step                         25.7 ms  all ranks, synchronisation and optimizer included
-      pipeline                     24.8 ms  to the end of a replica's last pass
-      throughput            79781 tokens/s  of all ranks together
-      MFU                           20.8 %  model FLOPs over 4 × 1.00 TFLOP/s (f32)
-      speed-up                      3.10 ×  one GPU with the same batch; efficiency 77.5 %
-      bubble of total               20.7 %  idle / pipeline time
-      bubble of ideal               26.2 %  idle / time of all passes
-      bubble of stage span          22.4 %  largest (span - work) / span of a stage, as in the zero-bubble paper
+      step                         29.2 ms  all ranks, synchronisation and optimizer included
+      pipeline                     28.3 ms  to the end of a replica's last pass
+      throughput            70190 tokens/s  of all ranks together
+      MFU                           18.3 %  model FLOPs over 4 × 1.00 TFLOP/s (f32)
+      speed-up                      3.08 ×  one GPU with the same batch; efficiency 77.1 %
+      bubble of total               21.4 %  idle / pipeline time
+      bubble of ideal               27.3 %  idle / time of all passes
+      bubble of stage span          24.1 %  largest (span - work) / span of a stage, as in the zero-bubble paper
       peak memory                 30.7 MiB  fullest rank, of 96.0 MiB: fits
 
       rank  dp  tp  pp  compute ms  transfer ms  waiting ms  idle ms  in flight  peak memory
-         0   0   0   0        19.9         0.37        0.00     5.45          2     30.7 MiB
-         1   1   0   0        19.9         0.37        0.00     5.45          2     30.7 MiB
-         2   0   0   1        20.5         0.08        0.21     4.85          1     22.0 MiB
-         3   1   0   1        20.5         0.08        0.21     4.85          1     22.0 MiB
+         0   0   0   0        22.1         0.38        0.00     6.70          2     30.7 MiB
+         1   1   0   0        22.1         0.38        0.00     6.70          2     30.7 MiB
+         2   0   0   1        23.5         0.08        0.21     5.41          1     22.0 MiB
+         3   1   0   1        23.5         0.08        0.21     5.41          1     22.0 MiB
 
       group      kind        ranks  groups alike  count      size  on the wire     time  bus bandwidth
-      dp         all-reduce  2,3               1      5  3.15 MiB     6.30 MiB   711 µs      4.65 GB/s
-      dp         all-reduce  0,1               1      5  3.18 MiB     6.36 MiB   717 µs      4.65 GB/s
+      dp         all-reduce  2,3               1      5  3.15 MiB     6.30 MiB   794 µs      4.16 GB/s
+      dp         all-reduce  0,1               1      5  3.18 MiB     6.36 MiB   801 µs      4.17 GB/s
       pp         send-recv   0,2               2      8  1.00 MiB     1.00 MiB   250 µs      4.20 GB/s
       model      all-reduce  0,2               2      1       4 B          8 B  10.0 µs      0.40 MB/s
-      embedding  all-reduce  0,2               2      1   128 KiB      256 KiB  36.2 µs      3.62 GB/s
-    "#);
+      embedding  all-reduce  0,2               2      1   128 KiB      256 KiB  39.5 µs      3.32 GB/s
+    ");
 }
 
 #[test]
@@ -360,8 +362,8 @@ fn layouts_that_cannot_be_are_refused_with_legal_ones() {
 
 #[test]
 fn names_that_are_not_known_are_refused() {
-    insta::assert_snapshot!(refusal("simulate --model gpt5"), @r#"error: no model preset is called "gpt5"; there are nano, mini, gpt2, gpt2-xl, gpt3-175b, or give a .toml file"#);
-    insta::assert_snapshot!(refusal("simulate --hardware abacus"), @r#"error: no hardware is called "abacus"; there are classroom, a100-40gb, a100-80gb, h100, or give a .toml file"#);
+    insta::assert_snapshot!(refusal("simulate --model gpt5"), @r#"error: no model preset is called "gpt5"; there are nano, mini, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, megatron-1.7b, megatron-3.6b, megatron-7.5b, megatron-18.4b, megatron-39.1b, megatron-76.1b, megatron-145.6b, megatron-310.1b, megatron-529.6b, megatron-1008b, llama2-7b, llama2-13b, llama2-70b, llama3-8b, llama3-70b, llama3-405b, or give a .toml file"#);
+    insta::assert_snapshot!(refusal("simulate --hardware abacus"), @r#"error: no hardware is called "abacus"; there are classroom, v100, a100-40gb, a100-80gb, h100, h200, b200, mi300x, rtx4090, l4, or give a .toml file"#);
     insta::assert_snapshot!(refusal("simulate --schedule 2f2b"), @r#"error: no schedule is called "2f2b"; there are gpipe, 1f1b, interleaved-1f1b, looped-bfs, zb-h1, zb-h2, interleaved-zb, zb-v, dualpipe-v, or give a .csv file"#);
     insta::assert_snapshot!(refusal("simulate --costs f=1,x=2"), @r#"
     error: --costs "f=1,x=2": "x" is none of f, i (or b), w and comm
@@ -394,13 +396,13 @@ fn files_that_cannot_be_read_are_refused_with_the_place() {
     invalid boolean, expected `true`
     "#);
     write("odd.toml", "pp = 2\nmicrobatches = 8\n");
-    insta::assert_snapshot!(refusal("simulate --config odd.toml"), @r#"
+    insta::assert_snapshot!(refusal("simulate --config odd.toml"), @"
     error: odd.toml: not a configuration: TOML parse error at line 2, column 1
       |
     2 | microbatches = 8
       | ^^^^^^^^^^^^
-    unknown field `microbatches`, expected one of `dp`, `tp`, `pp`, `micro-batches`, `micro-batch-size`, `global-batch`, `schedule`, `chunks`, `model`, `hardware`, `precision`, `overlap`, `seed`, `steps`, `clock`, `costs`
-    "#);
+    unknown field `microbatches`, expected one of `dp`, `tp`, `pp`, `micro-batches`, `micro-batch-size`, `global-batch`, `schedule`, `chunks`, `model`, `hardware`, `precision`, `overlap`, `recompute`, `sequence-parallel`, `zero`, `grad-dtype`, `attention`, `seed`, `steps`, `clock`, `costs`
+    ");
     write("bad.csv", "0F0,0B0\n1F0,1X0\n");
     insta::assert_snapshot!(refusal("schedule --schedule bad.csv"), @r#"error: bad.csv: row 2, cell 2: "1X0" is not an action such as 2F3 or (0F3;3B1)OVERLAP_F_B"#);
     write("other.json", "{\"traceEvents\": []}");

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::hardware::PROFILES;
 use crate::schedule::ScheduleKind;
-use crate::shape::PRESETS;
+use crate::shape::{Attention, GradFormat, PRESETS, Recompute};
 
 /// See how large language models are trained on many GPUs.
 ///
@@ -157,6 +157,40 @@ pub(super) struct Settings {
     #[arg(long, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub(super) overlap: Option<OnOff>,
 
+    /// What a backward pass computes again instead of keeping it: nothing, attention's core, or each layer;
+    /// `simulate` only
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "none|selective|full"
+    )]
+    pub(super) recompute: Option<Recompute>,
+
+    /// Tensor-parallel ranks also share what lies between their matrices, along the sequence: reduce-scatter and
+    /// all-gather in place of all-reduce
+    #[arg(long)]
+    pub(super) sequence_parallel: bool,
+
+    /// What data-parallel ranks share instead of each holding all of it: 0 nothing, 1 the optimizer's state, 2
+    /// gradients too, 3 parameters too; 2 and 3 for `simulate` only
+    #[arg(long, value_name = "0|1|2|3")]
+    pub(super) zero: Option<u8>,
+
+    /// The format in which gradients are kept and reduced, where training is in 16 bits; f32 if not given
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "f32|bf16")]
+    pub(super) grad_dtype: Option<GradFormat>,
+
+    /// How attention's core is costed: each step written to memory, or in one kernel (`FlashAttention`); unfused if
+    /// not given
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "fused|unfused"
+    )]
+    pub(super) attention: Option<Attention>,
+
     /// Of weights and batches; 1 if not given
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
@@ -300,6 +334,11 @@ impl Settings {
             hardware: self.hardware.or(file.hardware),
             precision: self.precision.or(file.precision),
             overlap: self.overlap.or(file.overlap),
+            recompute: self.recompute.or(file.recompute),
+            sequence_parallel: self.sequence_parallel || file.sequence_parallel,
+            zero: self.zero.or(file.zero),
+            grad_dtype: self.grad_dtype.or(file.grad_dtype),
+            attention: self.attention.or(file.attention),
             seed: self.seed.or(file.seed),
             config: self.config,
             steps: self.steps.or(file.steps),

@@ -10,7 +10,7 @@ use crate::hardware::{Hardware, Precision};
 use crate::plan::Layout;
 use crate::schedule::{Schedule, ScheduleKind};
 use crate::session::{Clock, Config, Costs};
-use crate::shape::ModelShape;
+use crate::shape::{Methods, ModelShape, Zero};
 
 /// The most bytes that are read of a file, weights included: more than can be trained here.
 const MOST_BYTES: u64 = 1 << 30;
@@ -69,6 +69,13 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
         hardware,
         precision,
         overlap: settings.overlap != Some(OnOff::Off),
+        methods: Methods {
+            recompute: settings.recompute.unwrap_or_default(),
+            sequence_parallel: settings.sequence_parallel,
+            zero: zero(settings.zero)?,
+            grad_dtype: settings.grad_dtype.unwrap_or_default(),
+            attention: settings.attention.unwrap_or_default(),
+        },
         costs,
         clock: match settings.clock {
             Some(ClockArg::Measured) => Clock::Measured,
@@ -77,6 +84,10 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
         seed: settings.seed.unwrap_or(1),
         custom: order.custom,
     })
+}
+
+fn zero(stage: Option<u8>) -> CliResult<Zero> {
+    Zero::try_from(stage.unwrap_or_default()).map_err(CliError::refused)
 }
 
 /// Micro-batches as given, or of the global batch.

@@ -7,7 +7,7 @@ use crate::hardware::{CostModel, Hardware, PassTimes, Precision, Price, Pricing 
 use crate::mesh::Mesh;
 use crate::plan::{Job, Load, ModelLoad, Plan, Reduction, What, lower};
 use crate::schedule::{Schedule, ScheduleKind};
-use crate::shape::ModelShape;
+use crate::shape::{GradFormat, Methods, ModelShape};
 use crate::trace::{Bubbles, Memory, Trace};
 use crate::units::{Nanos, Pass};
 
@@ -28,6 +28,7 @@ fn classroom() -> CostModel {
     CostModel {
         hardware: Hardware::profile("classroom").unwrap(),
         precision: Precision::F32,
+        gradients: GradFormat::F32,
     }
 }
 
@@ -146,6 +147,7 @@ fn model_plan(
         micro_batch_size: 2,
         precision: Precision::F32,
         overlap,
+        methods: Methods::default(),
         gpus_per_node: 4,
     };
     let mesh = Mesh::new(dp, tp, pp).unwrap();

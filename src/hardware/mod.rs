@@ -1,11 +1,17 @@
-//! GPUs and links, and what operations cost on them. Pure functions of data files under `assets/hardware`.
+//! GPUs and links, and what operations cost on them. Pure functions of data files under `assets/hardware` and
+//! `assets/links`.
 
 mod costs;
+mod link;
+mod reach;
 
-pub use costs::{CostModel, Level, PassTimes, Price, Pricing, Task};
+pub use costs::{CostModel, PassTimes, Price, Pricing, Task};
+pub use link::{LINKS, Link, Links};
+pub use reach::Reach;
 
 use serde::{Deserialize, Serialize};
 
+use crate::shape::GradFormat;
 use crate::units::Bytes;
 
 /// The number format of weights and activations.
@@ -28,9 +34,10 @@ impl Precision {
     }
 
     /// Bytes of a gradient as it is kept and reduced.
-    pub fn grad_bytes(self) -> u64 {
-        match self {
-            Self::Bf16 | Self::F32 => 4,
+    pub fn grad_bytes(self, format: GradFormat) -> u64 {
+        match (self, format) {
+            (Self::Bf16, GradFormat::Bf16) => 2,
+            (Self::Bf16, GradFormat::F32) | (Self::F32, _) => 4,
         }
     }
 
@@ -49,16 +56,6 @@ impl Precision {
             Self::F32 => "f32",
         }
     }
-}
-
-/// A link between GPUs, per GPU and direction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    /// From the start of a transfer to its first byte, in microseconds.
-    pub latency_us: f64,
-    /// Bandwidth that a large transfer reaches, in GB/s (powers of ten).
-    pub gb_per_s: f64,
 }
 
 /// Peak rates of matrix products, in TFLOP/s.
@@ -81,22 +78,32 @@ pub struct Hardware {
     pub title: String,
     /// Memory of a GPU, in MiB.
     pub memory_mib: f64,
-    /// Peak rates of matrix products.
-    pub peak_tflops: Peak,
-    /// The share of the peak that large products reach.
-    pub efficiency: f64,
-    /// Memory bandwidth that element-wise work reaches, in GB/s.
+    /// Memory bandwidth, in GB/s.
     pub memory_gb_per_s: f64,
-    /// Time from one kernel to the next, in microseconds.
-    pub launch_us: f64,
     /// GPUs of a node.
     pub gpus_per_node: usize,
     /// Between GPUs of a node.
+    #[serde(deserialize_with = "link::named_or_own")]
     pub in_node: Link,
     /// Between nodes, per GPU.
+    #[serde(deserialize_with = "link::named_or_own")]
     pub between_nodes: Link,
     /// The format that training uses by default.
     pub precision: Precision,
+    /// Peak rates of matrix products.
+    pub peak_tflops: Peak,
+    /// How much of its figures a GPU reaches, and what work costs beside them.
+    #[serde(default)]
+    pub reach: Reach,
+    /// Power of a GPU at full load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watts: Option<f64>,
+    /// What an hour of a GPU costs, in dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_hour: Option<f64>,
+    /// Where the figures are from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// Why hardware cannot be.
@@ -124,6 +131,7 @@ pub const PROFILES: &[(&str, &str)] = &[
         "classroom",
         include_str!("../../assets/hardware/classroom.toml"),
     ),
+    ("v100", include_str!("../../assets/hardware/v100.toml")),
     (
         "a100-40gb",
         include_str!("../../assets/hardware/a100-40gb.toml"),
@@ -133,6 +141,14 @@ pub const PROFILES: &[(&str, &str)] = &[
         include_str!("../../assets/hardware/a100-80gb.toml"),
     ),
     ("h100", include_str!("../../assets/hardware/h100.toml")),
+    ("h200", include_str!("../../assets/hardware/h200.toml")),
+    ("b200", include_str!("../../assets/hardware/b200.toml")),
+    ("mi300x", include_str!("../../assets/hardware/mi300x.toml")),
+    (
+        "rtx4090",
+        include_str!("../../assets/hardware/rtx4090.toml"),
+    ),
+    ("l4", include_str!("../../assets/hardware/l4.toml")),
 ];
 
 impl Hardware {
@@ -169,23 +185,28 @@ impl Hardware {
             ("memory_mib", self.memory_mib),
             ("peak_tflops.bf16", self.peak_tflops.bf16),
             ("peak_tflops.f32", self.peak_tflops.f32),
-            ("efficiency", self.efficiency),
             ("memory_gb_per_s", self.memory_gb_per_s),
             ("gpus_per_node", self.gpus_per_node as f64),
             ("in_node.gb_per_s", self.in_node.gb_per_s),
+            ("in_node.reached", self.in_node.reached),
             ("between_nodes.gb_per_s", self.between_nodes.gb_per_s),
+            ("between_nodes.reached", self.between_nodes.reached),
+            ("watts", self.watts.unwrap_or(1.0)),
         ];
         let may_be_zero = [
-            ("launch_us", self.launch_us),
             ("in_node.latency_us", self.in_node.latency_us),
             ("between_nodes.latency_us", self.between_nodes.latency_us),
+            ("usd_per_hour", self.usd_per_hour.unwrap_or_default()),
         ];
-        let bad = figures
-            .iter()
-            .find(|(_, value)| !(value.is_finite() && *value > 0.0));
+        let above = |(_, value): &(&str, f64)| value.is_finite() && *value > 0.0;
+        let from = |(_, value): &(&str, f64)| value.is_finite() && *value >= 0.0;
+        let shares = self.reach.shares();
+        let times = self.reach.times();
+        let bad = figures.iter().chain(&shares).find(|figure| !above(figure));
         let negative = may_be_zero
             .iter()
-            .find(|(_, value)| !(value.is_finite() && *value >= 0.0));
+            .chain(&times)
+            .find(|figure| !from(figure));
         bad.or(negative)
             .map_or(Ok(()), |(name, _)| Err(HardwareError::NotPositive(name)))
     }
@@ -217,12 +238,10 @@ mod tests {
 
     #[test]
     fn impossible_hardware_is_refused() {
-        let text = PROFILES[0]
-            .1
-            .replace("efficiency = 0.5", "efficiency = nan");
+        let text = PROFILES[0].1.replace("products = 0.5", "products = nan");
         assert_eq!(
             Hardware::from_toml(&text),
-            Err(HardwareError::NotPositive("efficiency"))
+            Err(HardwareError::NotPositive("reach.products"))
         );
         assert!(
             Hardware::profile("abacus")

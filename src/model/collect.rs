@@ -13,12 +13,22 @@ use super::shard::Shard;
 use super::weights::Weights;
 use crate::shape::{ModelShape, Reduce};
 
-/// What tensor-parallel ranks' parts come to, added (or compared) in the order given: the same bits for
-/// all members, which share the one tensor.
-pub fn reduce(kind: Reduce, parts: &[Tensor]) -> Result<Tensor> {
+/// What tensor-parallel ranks' parts come to, one result a member. Sums are added (or compared) in the order
+/// given: the same bits for all members, which share the one tensor.
+pub fn reduce(kind: Reduce, parts: &[Tensor]) -> Result<Vec<Tensor>> {
+    let to_all = |one: Tensor| vec![one; parts.len()];
     match kind {
-        Reduce::LogitMax => fold(parts, rows::max_assign),
-        Reduce::Hidden | Reduce::TargetLogit | Reduce::ExpSum => fold(parts, rows::add_assign),
+        Reduce::LogitMax => Ok(to_all(fold(parts, rows::max_assign)?)),
+        Reduce::Hidden | Reduce::TargetLogit | Reduce::ExpSum => {
+            Ok(to_all(fold(parts, rows::add_assign)?))
+        }
+        Reduce::GatherHidden => Ok(to_all(Tensor::cat(parts, 0)?)),
+        Reduce::ScatterHidden => {
+            let sum = fold(parts, rows::add_assign)?;
+            let share = sum.dim(0)? / parts.len();
+            let of_member = |index: usize| Ok(sum.narrow(0, index * share, share)?);
+            (0..parts.len()).map(of_member).collect()
+        }
     }
 }
 
@@ -50,6 +60,30 @@ fn fold(parts: &[Tensor], add: impl Fn(&mut [f32], &[f32])) -> Result<Tensor> {
         ops::change(&sum, |sum| add(sum, &part))?;
     }
     Ok(sum)
+}
+
+/// All replicas' shards of one place get what each has updated (`ZeRO`).
+pub fn gather_shares(peers: &[&Shard]) -> Result<()> {
+    let params: Vec<Vec<&Param>> = peers.iter().map(|shard| shard.all()).collect();
+    for index in 0..params.first().map_or(0, Vec::len) {
+        let peers: Vec<&Param> = params.iter().map(|of_shard| of_shard[index]).collect();
+        let whole = Param::join_shares(&peers, |param| Ok(param.value().clone()))?;
+        peers.iter().try_for_each(|param| param.write(&whole))?;
+    }
+    Ok(())
+}
+
+/// The first of all replicas' shards of one place gets the sums that each holds its share of (`ZeRO`).
+pub fn gather_gradient_shares(peers: &[&Shard]) -> Result<()> {
+    peers.iter().try_for_each(|shard| shard.merge_shared())?;
+    let params: Vec<Vec<&Param>> = peers.iter().map(|shard| shard.all()).collect();
+    for index in 0..params.first().map_or(0, Vec::len) {
+        let peers: Vec<&Param> = params.iter().map(|of_shard| of_shard[index]).collect();
+        let whole = Param::join_shares(&peers, Param::known_gradient)?;
+        let dims = peers[0].value().dims();
+        peers[0].set_gradient(Tensor::from_vec(whole, dims, peers[0].value().device())?)?;
+    }
+    Ok(())
 }
 
 /// The whole weights, from all shards of one replica in any order.

@@ -54,6 +54,11 @@ impl Shard {
         self.place().tp > 1
     }
 
+    /// Whether each rank has its share of the tokens between matrices.
+    fn shares_sequence(&self) -> bool {
+        self.place().slices().cuts_sequence()
+    }
+
     /// Does what was left pending.
     fn resolve(&self, flight: &mut Flight, at: At) -> Result<()> {
         let Some(pending) = flight.pending.take() else {
@@ -65,8 +70,14 @@ impl Shard {
                 // A copy: the reduced tensor is shared with the other ranks.
                 let hidden = reduced.copy()?;
                 let positions = self.embedding()?.positions.value();
-                ops::add_positions(&hidden, positions, flight.seq)?;
+                let share = hidden.dim(0)?;
+                let before = self.place().tp_index * share % flight.tokens();
+                ops::add_positions_from(&hidden, positions, flight.seq, before)?;
                 hidden
+            }
+            Pending::Gathered => {
+                flight.input = Some(reduced);
+                return Ok(());
             }
             Pending::Residual(segment) => {
                 let base = at.need(flight.hidden.take(), "the residual stream")?;
@@ -88,6 +99,57 @@ impl Shard {
         }
     }
 
+    /// Hands a tensor to the ranks that share the sequence; what they have together is the next input.
+    fn gather(flight: &mut Flight, share: Tensor) {
+        flight.partials.push_back(share);
+        flight.pending = Some(Pending::Gathered);
+    }
+
+    /// With sequence parallelism: the norm of this rank's share of the tokens.
+    fn norm_forward(&self, flight: &mut Flight, at: At) -> Result<()> {
+        let hidden = at.need(flight.hidden.as_ref(), "the activation")?;
+        let (output, stash) = ops::layer_norm(hidden, self.norm(at.1)?)?;
+        flight.norms.insert(at.1.normed(), stash);
+        Self::gather(flight, output);
+        Ok(())
+    }
+
+    /// With sequence parallelism: hands this rank's share of a gradient on, where it is needed whole.
+    fn share_gradient(&self, flight: &mut Flight, at: At) -> Result<()> {
+        if self.place().stage.shares_gradient(at.1) {
+            let share = at.need(flight.hidden.clone(), "the gradient")?;
+            Self::gather(flight, share);
+        }
+        Ok(())
+    }
+
+    /// What is recomputed is a matter of costs alone.
+    fn not_here(at: At) -> Result<()> {
+        Err(ModelError::NotHere(at.1))
+    }
+
+    /// The norm's output and what it keeps: computed here, or with sequence parallelism before.
+    fn normed(&self, flight: &mut Flight, at: At) -> Result<(Tensor, NormStash, Option<Tensor>)> {
+        if self.shares_sequence() {
+            let input = at.need(flight.input.take(), "the gathered input")?;
+            let norm = at.need(flight.norms.remove(&at.1), "its norm")?;
+            return Ok((input.clone(), norm, Some(input)));
+        }
+        let hidden = at.need(flight.hidden.as_ref(), "the activation")?;
+        let (input, norm) = ops::layer_norm(hidden, self.norm(at.1)?)?;
+        Ok((input, norm, None))
+    }
+
+    /// The gradient of a segment's output: whole, whoever has it between segments.
+    fn whole_gradient(&self, flight: &mut Flight, at: At) -> Result<Tensor> {
+        let whole = if self.shares_sequence() {
+            flight.input.take()
+        } else {
+            flight.hidden.take()
+        };
+        at.need(whole, "the gradient")
+    }
+
     fn forward(&self, flight: &mut Flight, at: At) -> Result<()> {
         match at.1 {
             Segment::Embed => self.embed(flight),
@@ -95,7 +157,11 @@ impl Shard {
             Segment::Head => self.head_forward(flight, at),
             Segment::HeadSum => self.head_sums(flight, at),
             Segment::HeadLoss => self.head_loss(flight, at),
+            Segment::AttentionNorm(_) | Segment::MlpNorm(_) | Segment::HeadNorm => {
+                self.norm_forward(flight, at)
+            }
             Segment::Finish => Ok(()),
+            Segment::Share | Segment::Core(_) => Self::not_here(at),
         }
     }
 
@@ -103,7 +169,12 @@ impl Shard {
         match at.1 {
             Segment::Attention(_) | Segment::Mlp(_) => self.half_input_grad(flight, at),
             Segment::Head => self.head_input_grad(flight, at),
+            Segment::AttentionNorm(_)
+            | Segment::MlpNorm(_)
+            | Segment::HeadNorm
+            | Segment::Share => self.share_gradient(flight, at),
             Segment::Embed | Segment::HeadSum | Segment::HeadLoss | Segment::Finish => Ok(()),
+            Segment::Core(_) => Self::not_here(at),
         }
     }
 
@@ -112,7 +183,14 @@ impl Shard {
             Segment::Embed => self.embed_weight_grad(flight, at),
             Segment::Attention(_) | Segment::Mlp(_) => self.half_weight_grad(flight, at),
             Segment::Head => self.head_weight_grad(flight, at),
-            Segment::HeadSum | Segment::HeadLoss | Segment::Finish => Ok(()),
+            Segment::AttentionNorm(_)
+            | Segment::MlpNorm(_)
+            | Segment::HeadNorm
+            | Segment::Share
+            | Segment::HeadSum
+            | Segment::HeadLoss
+            | Segment::Finish => Ok(()),
+            Segment::Core(_) => Self::not_here(at),
         }
     }
 
@@ -132,7 +210,7 @@ impl Shard {
     }
 
     fn embed_weight_grad(&self, flight: &mut Flight, at: At) -> Result<()> {
-        let grad = at.need(flight.hidden.take(), "the gradient")?;
+        let grad = self.whole_gradient(flight, at)?;
         let embedding = self.embedding()?;
         let (tokens, positions) = (&embedding.tokens, &embedding.positions);
         let (columns, grad) = (self.columns(), ops::floats(&grad)?);
@@ -150,8 +228,7 @@ impl Shard {
     /// `x + down(core(up(norm(x))))`, the sum left pending where `down` is cut.
     fn half_forward(&self, flight: &mut Flight, at: At) -> Result<()> {
         let half = self.half(at.1)?;
-        let hidden = at.need(flight.hidden.take(), "the activation")?;
-        let (input, norm) = ops::layer_norm(&hidden, &half.norm)?;
+        let (input, norm, gathered) = self.normed(flight, at)?;
         let (inner, core) = if matches!(at.1, Segment::Attention(_)) {
             let qkv = ops::linear(&input, &half.up)?;
             let (probabilities, output) = ops::attention(&qkv, &self.heads(flight))?;
@@ -164,19 +241,29 @@ impl Shard {
             let partial = ops::product(&inner, half.down.weight.value())?;
             flight.partials.push_back(partial);
             flight.pending = Some(Pending::Residual(at.1));
-            flight.hidden = Some(hidden);
         } else {
+            let hidden = at.need(flight.hidden.take(), "the activation")?;
             flight.hidden = Some(ops::linear_onto(&hidden, &inner, &half.down)?);
         }
-        flight.halves.insert(at.1, HalfStash { norm, inner, core });
+        let stash = HalfStash {
+            norm,
+            input: gathered,
+            inner,
+            core,
+        };
+        flight.halves.insert(at.1, stash);
         Ok(())
     }
 
     fn half_input_grad(&self, flight: &mut Flight, at: At) -> Result<()> {
         let half = self.half(at.1)?;
-        let HalfStash { norm, inner, core } =
-            at.need(flight.halves.remove(&at.1), "its forward")?;
-        let grad_outer = at.need(flight.hidden.take(), "the gradient")?;
+        let HalfStash {
+            norm,
+            input,
+            inner,
+            core,
+        } = at.need(flight.halves.remove(&at.1), "its forward")?;
+        let grad_outer = self.whole_gradient(flight, at)?;
         let down = half.down.weight.value();
         let grad_inner = match core {
             Core::Attention { qkv, probabilities } => {
@@ -189,6 +276,7 @@ impl Shard {
         self.through_norm(flight, at, &norm, (grad, Some(&grad_outer)))?;
         let grads = HalfGrads {
             norm,
+            input,
             inner,
             grad_inner,
             grad_outer,
@@ -208,7 +296,10 @@ impl Shard {
         if self.cut() {
             flight.partials.push_back(grad);
             flight.pending = Some(Pending::Norm(at.1, stash.clone()));
-            flight.hidden = residual.cloned();
+            // A share of the residual's gradient stays where it is.
+            if !self.shares_sequence() {
+                flight.hidden = residual.cloned();
+            }
         } else {
             let input = ops::norm_backward(&grad, stash, self.norm(at.1)?, residual)?;
             flight.hidden = Some(input);
@@ -220,14 +311,18 @@ impl Shard {
         let half = self.half(at.1)?;
         let grads = at.need(flight.half_grads.remove(&at.1), "its input-gradient")?;
         half.down.add_gradients(&grads.inner, &grads.grad_outer)?;
-        let input = ops::norm_output(&grads.norm, &half.norm)?;
+        let input = match grads.input {
+            Some(gathered) => gathered,
+            None => ops::norm_output(&grads.norm, &half.norm)?,
+        };
         half.up.add_gradients(&input, &grads.grad_inner)
     }
 
     fn head_forward(&self, flight: &mut Flight, at: At) -> Result<()> {
         self.check_tokens(&flight.targets)?;
-        let hidden = at.need(flight.hidden.take(), "the activation")?;
-        let (logits, norm) = self.head_logits(&hidden)?;
+        let (normed, norm, input) = self.normed(flight, at)?;
+        flight.hidden = None;
+        let logits = self.logits_of(&normed)?;
         let columns = self.columns();
         let largest = ops::largest_logits(&logits, &columns)?;
         if self.cut() {
@@ -239,15 +334,23 @@ impl Shard {
             let loss = ops::finish_loss(&logits, &columns, targets, sums, flight.loss_scale)?;
             flight.loss = Some(loss);
         }
-        flight.head = Some(HeadStash { norm, logits });
+        flight.head = Some(HeadStash {
+            norm,
+            input,
+            logits,
+        });
         Ok(())
     }
 
     /// Logits `[n, rows]` of this rank's rows of the vocabulary.
     pub(crate) fn head_logits(&self, hidden: &Tensor) -> Result<(Tensor, NormStash)> {
         let (input, norm) = ops::layer_norm(hidden, &self.head()?.norm)?;
+        Ok((self.logits_of(&input)?, norm))
+    }
+
+    fn logits_of(&self, normed: &Tensor) -> Result<Tensor> {
         let (matrix, _) = self.head_matrix()?;
-        Ok((ops::product_transposed(&input, matrix)?, norm))
+        ops::product_transposed(normed, matrix)
     }
 
     fn head_sums(&self, flight: &mut Flight, at: At) -> Result<()> {
@@ -281,7 +384,10 @@ impl Shard {
 
     fn head_weight_grad(&self, flight: &mut Flight, at: At) -> Result<()> {
         let stash = at.need(flight.head_grads.take(), "its input-gradient")?;
-        let input = ops::norm_output(&stash.norm, &self.head()?.norm)?;
+        let input = match stash.input {
+            Some(gathered) => gathered,
+            None => ops::norm_output(&stash.norm, &self.head()?.norm)?,
+        };
         let (_, gradient) = self.head_matrix()?;
         gradient.add_product(&stash.logits, &input)
     }

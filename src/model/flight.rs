@@ -17,6 +17,8 @@ pub(crate) enum Pending {
     Residual(Segment),
     /// Pass a gradient through a segment's norm.
     Norm(Segment, NormStash),
+    /// Take what was gathered as the next product's input.
+    Gathered,
 }
 
 /// What half a layer's forward pass keeps beside its norm's input.
@@ -41,6 +43,8 @@ pub(crate) enum Core {
 pub(crate) struct HalfStash {
     /// Of the norm before it.
     pub(crate) norm: NormStash,
+    /// With sequence parallelism, the norm's output, gathered.
+    pub(crate) input: Option<Tensor>,
     /// Input of the row-parallel matrix: the heads' or gelu's output.
     pub(crate) inner: Tensor,
     /// The rest.
@@ -52,6 +56,8 @@ pub(crate) struct HalfStash {
 pub(crate) struct HalfGrads {
     /// Of the norm before it.
     pub(crate) norm: NormStash,
+    /// With sequence parallelism, the norm's output, gathered.
+    pub(crate) input: Option<Tensor>,
     /// Input of the row-parallel matrix.
     pub(crate) inner: Tensor,
     /// Gradient of the column-parallel matrix' output.
@@ -65,6 +71,8 @@ pub(crate) struct HalfGrads {
 pub(crate) struct HeadStash {
     /// Of the final norm.
     pub(crate) norm: NormStash,
+    /// With sequence parallelism, the norm's output, gathered.
+    pub(crate) input: Option<Tensor>,
     /// Logits, then exponentials, then the logits' gradient, `[n, rows]`.
     pub(crate) logits: Tensor,
 }
@@ -77,8 +85,13 @@ pub struct Flight {
     pub(crate) inputs: Vec<u32>,
     pub(crate) targets: Vec<u32>,
     pub(crate) loss_scale: f32,
-    /// The residual stream, or in a backward pass its gradient, `[n, hidden]`.
+    /// The residual stream, or in a backward pass its gradient, `[n, hidden]`; with sequence parallelism this
+    /// rank's share of its rows.
     pub(crate) hidden: Option<Tensor>,
+    /// With sequence parallelism: what was gathered for the next product.
+    pub(crate) input: Option<Tensor>,
+    /// With sequence parallelism: norms whose segment is still to come.
+    pub(crate) norms: HashMap<Segment, NormStash>,
     pub(crate) pending: Option<Pending>,
     pub(crate) partials: VecDeque<Tensor>,
     pub(crate) reduced: VecDeque<Tensor>,
@@ -112,6 +125,8 @@ impl Flight {
             targets: rows.iter().flat_map(|row| &row[1..]).copied().collect(),
             loss_scale,
             hidden: None,
+            input: None,
+            norms: HashMap::new(),
             pending: None,
             partials: VecDeque::new(),
             reduced: VecDeque::new(),
@@ -128,20 +143,18 @@ impl Flight {
         self.inputs.len()
     }
 
-    /// What the pass starts from: the activation `[batch, seq, hidden]` of the stage before, or the
-    /// gradient of the stage after.
+    /// What the pass starts from: the activation of the stage before, or the gradient of the stage after,
+    /// as [`Flight::take_output`] gives it.
     pub fn put_input(&mut self, input: &Tensor) -> Result<()> {
-        let hidden = input.elem_count() / self.tokens();
-        self.hidden = Some(input.reshape((self.tokens(), hidden))?);
+        let width = input.dim(input.rank() - 1)?;
+        self.hidden = Some(input.reshape((input.elem_count() / width, width))?);
         Ok(())
     }
 
-    /// What the pass ended with, for the next stage (activation) or the one before (gradient),
-    /// `[batch, seq, hidden]`.
+    /// What the pass ended with, for the next stage (activation) or the one before (gradient): rows of
+    /// `hidden`, one for each token, or of this rank's share of them.
     pub fn take_output(&mut self) -> Result<Tensor> {
-        let hidden = self.hidden.take().ok_or(ModelError::Nothing("output"))?;
-        let width = hidden.dim(1)?;
-        Ok(hidden.reshape((self.batch, self.seq, width))?)
+        self.hidden.take().ok_or(ModelError::Nothing("output"))
     }
 
     /// The next partial result to be reduced over the tensor-parallel ranks.
@@ -176,6 +189,10 @@ impl Flight {
     }
 }
 
+fn elements(tensor: Option<&Tensor>) -> usize {
+    tensor.map_or(0, Tensor::elem_count)
+}
+
 fn norm_elements(norm: &NormStash) -> usize {
     norm.normalised.elem_count() + norm.scale.elem_count()
 }
@@ -186,19 +203,19 @@ impl HalfStash {
             Core::Attention { qkv, probabilities } => qkv.elem_count() + probabilities.elem_count(),
             Core::Mlp { slope } => slope.elem_count(),
         };
-        norm_elements(&self.norm) + self.inner.elem_count() + core
+        norm_elements(&self.norm) + elements(self.input.as_ref()) + self.inner.elem_count() + core
     }
 }
 
 impl HalfGrads {
     fn elements(&self) -> usize {
         let grads = self.grad_inner.elem_count() + self.grad_outer.elem_count();
-        norm_elements(&self.norm) + self.inner.elem_count() + grads
+        norm_elements(&self.norm) + elements(self.input.as_ref()) + self.inner.elem_count() + grads
     }
 }
 
 impl HeadStash {
     fn elements(&self) -> usize {
-        norm_elements(&self.norm) + self.logits.elem_count()
+        norm_elements(&self.norm) + elements(self.input.as_ref()) + self.logits.elem_count()
     }
 }

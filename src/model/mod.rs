@@ -24,7 +24,9 @@ mod shard;
 mod tests;
 mod weights;
 
-pub use collect::{gather, gather_gradients, reduce, sum_gradients};
+pub use collect::{
+    gather, gather_gradient_shares, gather_gradients, gather_shares, reduce, sum_gradients,
+};
 pub use error::{ModelError, Result};
 pub use flight::Flight;
 pub use reference::{Reference, StepFigures, clip_scale};

@@ -300,6 +300,20 @@ pub(crate) fn embed(table: &Tensor, columns: &Columns, tokens: &[u32]) -> Result
     )
 }
 
+/// Adds position embeddings to the rows of `x`, in place; so many rows of the batch come before.
+pub(crate) fn add_positions_from(
+    x: &Tensor,
+    table: &Tensor,
+    seq: usize,
+    first: usize,
+) -> Result<()> {
+    let width = table.dim(1)?;
+    let table = floats(table)?;
+    change(x, |x| {
+        embedding::add_positions_from(x, &table, (width, seq), first);
+    })
+}
+
 /// Adds position embeddings to each sequence of `x`, in place.
 pub(crate) fn add_positions(x: &Tensor, table: &Tensor, seq: usize) -> Result<()> {
     let length = seq * table.dim(1)?;

@@ -1,5 +1,6 @@
 //! One parameter's piece on one rank: value, gradient, moments.
 
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use candle_core::Tensor;
@@ -110,7 +111,9 @@ pub(crate) struct Param {
     name: String,
     cut: Cut,
     value: Tensor,
-    /// Mean and mean square of the gradients, `[2, elements]`.
+    /// The elements that this replica updates: all, or a share (`ZeRO`).
+    owned: Range<usize>,
+    /// Mean and mean square of the gradients, `[2, owned]`.
     moments: Tensor,
     gradient: Gradient,
     /// How many leading elements this rank counts in the global gradient norm.
@@ -137,12 +140,55 @@ impl Param {
         Ok(Self {
             name,
             cut,
+            owned: 0..value.elem_count(),
             moments: zeros(&[2, value.elem_count()])?,
             value,
             gradient: Gradient::default(),
             counted,
             copy: false,
         })
+    }
+
+    /// Leaves all but a share of its elements to other replicas.
+    pub(crate) fn own_share(&mut self, index: usize, of: usize) -> Result<()> {
+        let count = self.value.elem_count();
+        self.owned = count * index / of..count * (index + 1) / of;
+        self.moments = zeros(&[2, self.owned.len()])?;
+        Ok(())
+    }
+
+    /// How many elements this replica updates.
+    pub(crate) fn owned(&self) -> usize {
+        self.owned.len()
+    }
+
+    /// Replaces its share of the gradient.
+    pub(crate) fn set_gradient_share(&self, sum: &Tensor) -> Result<()> {
+        let mine = self.known_gradient()?.copy()?;
+        let sum = ops::floats(sum)?;
+        let owned = self.owned.clone();
+        ops::change(&mine, |mine| {
+            mine[owned.clone()].copy_from_slice(&sum[owned.clone()]);
+        })?;
+        self.set_gradient(mine)
+    }
+
+    /// Puts together what each replica's parameter has updated or holds the sum of.
+    pub(crate) fn join_shares(
+        peers: &[&Self],
+        of: impl Fn(&Self) -> Result<Tensor>,
+    ) -> Result<Vec<f32>> {
+        let mut whole = Vec::new();
+        for peer in peers {
+            let part = of(peer)?;
+            whole.extend_from_slice(&ops::floats(&part)?[peer.owned.clone()]);
+        }
+        Ok(whole)
+    }
+
+    /// Writes over its elements.
+    pub(crate) fn write(&self, whole: &[f32]) -> Result<()> {
+        ops::change(&self.value, |value| value.copy_from_slice(whole))
     }
 
     /// Marks it as repeating another stage's parameter: it counts in no norm and is not gathered.
@@ -208,20 +254,25 @@ impl Param {
         }
         let gradient = self.gradient.look().ok_or_else(|| self.no_gradient())?;
         let gradient = ops::floats(&gradient)?;
-        Ok(rows::square_sum(&gradient[..self.counted]))
+        let end = self.owned.end.min(self.counted);
+        let start = self.owned.start.min(end);
+        Ok(rows::square_sum(&gradient[start..end]))
     }
 
     /// One `AdamW` step; the gradient is used up.
     pub(crate) fn optimize(&self, with: &Coefficients) -> Result<()> {
         let gradient = self.gradient.look().ok_or_else(|| self.no_gradient())?;
         let grad = ops::floats(&gradient)?;
-        ops::change(&self.moments, |moments| {
-            adamw::update_moments(moments, &grad, with);
-        })?;
-        let moments = ops::floats(&self.moments)?;
-        ops::change(&self.value, |value| {
-            adamw::update_parameter(value, &moments, with);
-        })?;
+        if !self.owned.is_empty() {
+            let grad = &grad[self.owned.clone()];
+            ops::change(&self.moments, |moments| {
+                adamw::update_moments(moments, grad, with);
+            })?;
+            let moments = ops::floats(&self.moments)?;
+            ops::change(&self.value, |value| {
+                adamw::update_parameter(&mut value[self.owned.clone()], &moments, with);
+            })?;
+        }
         self.gradient.use_up();
         Ok(())
     }

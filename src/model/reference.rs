@@ -6,7 +6,7 @@ use super::error::Result;
 use super::flight::Flight;
 use super::shard::{Shard, ShardPlace};
 use super::weights::Weights;
-use crate::shape::{ModelShape, Optimizer, StageShape};
+use crate::shape::{ModelShape, Optimizer, Recompute, StageShape};
 use crate::units::Pass;
 
 /// The whole model on one device.
@@ -54,7 +54,7 @@ impl Reference {
     }
 
     fn pass(&self, flight: &mut Flight, pass: Pass) -> Result<()> {
-        for step in self.shard.place().stage.steps(pass, 1) {
+        for step in self.shard.place().stage.steps(pass, 1, Recompute::None) {
             self.shard.compute(flight, pass, step.segment)?;
         }
         Ok(())
@@ -91,6 +91,7 @@ impl ShardPlace {
             },
             tp_index: 0,
             tp: 1,
+            sequence: false,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::ops;
 use super::rng::Rng;
 use super::shard::{Shard, ShardPlace};
 use super::weights::Weights;
-use crate::shape::{ModelShape, Segment};
+use crate::shape::{ModelShape, Recompute, Segment};
 use crate::units::Pass;
 
 /// How to draw.
@@ -79,7 +79,7 @@ fn draw(logits: &[f32], temperature: f64, rng: &mut Rng) -> u32 {
 impl Shard {
     /// Logits `[batch, seq, vocab]` of a micro-batch; of a shard that is the whole model.
     pub fn logits(&self, mut flight: Flight) -> Result<Tensor> {
-        for step in self.place().stage.steps(Pass::Forward, 1) {
+        for step in self.place().stage.steps(Pass::Forward, 1, Recompute::None) {
             if step.segment != Segment::Head {
                 self.compute(&mut flight, Pass::Forward, step.segment)?;
             }

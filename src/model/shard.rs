@@ -10,7 +10,7 @@ use super::kernels::adamw::Coefficients;
 use super::kernels::loss::Columns;
 use super::param::{Gradient, Linear, Norm, Param};
 use super::weights::Weights;
-use crate::shape::{Bucket, ModelShape, Optimizer, Segment, StageShape};
+use crate::shape::{Bucket, ModelShape, Optimizer, Segment, Slices, StageShape};
 
 /// Where a shard is: which stage, and which of its tensor-parallel ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,18 @@ pub struct ShardPlace {
     pub tp_index: usize,
     /// The tensor-parallel degree.
     pub tp: usize,
+    /// Whether tensor-parallel ranks also share what lies between matrices, along the sequence.
+    pub sequence: bool,
+}
+
+impl ShardPlace {
+    /// How its ranks share a layer.
+    pub fn slices(&self) -> Slices {
+        Slices {
+            tp: self.tp,
+            sequence: self.sequence,
+        }
+    }
 }
 
 /// Half a layer: a norm, a column-parallel matrix up, something in between, a row-parallel one down.
@@ -157,6 +169,47 @@ impl Shard {
         first.or_else(|| self.head.as_ref()?.own.as_ref())
     }
 
+    /// The gradients of its norms, in a fixed order: with sequence parallelism each rank has its share's.
+    pub fn norm_gradients(&self) -> Result<Vec<Tensor>> {
+        self.norms().map(Param::known_gradient).collect()
+    }
+
+    /// Replaces the gradients of its norms, in the order of [`Shard::norm_gradients`].
+    pub fn set_norm_gradients(&self, gradients: &[Tensor]) -> Result<()> {
+        let pairs = self.norms().zip(gradients);
+        pairs
+            .into_iter()
+            .try_for_each(|(param, gradient)| param.set_gradient(gradient.clone()))
+    }
+
+    fn norms(&self) -> impl Iterator<Item = &Param> {
+        let halves = self
+            .layers
+            .iter()
+            .flat_map(|layer| [&layer.attention.norm, &layer.mlp.norm]);
+        let all = halves.chain(self.head.as_ref().map(|head| &head.norm));
+        all.flat_map(|norm| [&norm.weight, &norm.bias])
+    }
+
+    /// Leaves all but the `index`-th of `of` shares of each parameter to other replicas to update (`ZeRO`).
+    pub fn own_share(&mut self, index: usize, of: usize) -> Result<()> {
+        let embedding = self.embedding.iter_mut().flat_map(Embedding::params_mut);
+        let layers = self.layers.iter_mut().flat_map(Layer::params_mut);
+        let head = self.head.iter_mut().flat_map(Head::params_mut);
+        let mut all = embedding.chain(layers).chain(head);
+        all.try_for_each(|param| param.own_share(index, of))
+    }
+
+    /// Replaces this shard's share of a bucket's gradients by that of their sums, in the order of
+    /// [`Shard::gradient`]; the rest stays what this replica alone has.
+    pub fn set_gradient_share(&self, bucket: Bucket, sums: &[Tensor]) -> Result<()> {
+        let params = self.bucket(bucket)?;
+        let pairs = params.iter().zip(sums);
+        pairs
+            .into_iter()
+            .try_for_each(|(param, sum)| param.set_gradient_share(sum))
+    }
+
     /// Sum of squares of this shard's gradients, such that the sum over all shards of a replica has each
     /// parameter of the model once.
     pub fn square_norm(&self) -> Result<f64> {
@@ -188,7 +241,7 @@ impl Shard {
         StateBytes {
             parameters,
             gradients: parameters,
-            optimizer: 2 * parameters,
+            optimizer: 8 * self.all().into_iter().map(Param::owned).sum::<usize>() as u64,
         }
     }
 
@@ -234,7 +287,7 @@ impl Shard {
     pub(crate) fn half(&self, segment: Segment) -> Result<&Half> {
         let layer = segment.layer().and_then(|layer| self.layer(layer));
         let layer = layer.ok_or(ModelError::NotHere(segment))?;
-        Ok(if matches!(segment, Segment::Attention(_)) {
+        Ok(if matches!(segment.normed(), Segment::Attention(_)) {
             &layer.attention
         } else {
             &layer.mlp
@@ -286,6 +339,18 @@ fn coefficients(settings: &Optimizer, clip_scale: f64, step: u64) -> Coefficient
 }
 
 impl Half {
+    fn params_mut(&mut self) -> [&mut Param; 6] {
+        let Self { norm, up, down } = self;
+        [
+            &mut norm.weight,
+            &mut norm.bias,
+            &mut up.weight,
+            &mut up.bias,
+            &mut down.weight,
+            &mut down.bias,
+        ]
+    }
+
     fn params(&self) -> [&Param; 6] {
         let Self { norm, up, down } = self;
         [
@@ -300,6 +365,11 @@ impl Half {
 }
 
 impl Layer {
+    fn params_mut(&mut self) -> Vec<&mut Param> {
+        let halves = [self.attention.params_mut(), self.mlp.params_mut()];
+        halves.into_iter().flatten().collect()
+    }
+
     fn params(&self) -> Vec<&Param> {
         let halves = [self.attention.params(), self.mlp.params()];
         halves.into_iter().flatten().collect()
@@ -307,12 +377,21 @@ impl Layer {
 }
 
 impl Embedding {
+    fn params_mut(&mut self) -> Vec<&mut Param> {
+        vec![&mut self.tokens, &mut self.positions]
+    }
+
     fn params(&self) -> Vec<&Param> {
         vec![&self.tokens, &self.positions]
     }
 }
 
 impl Head {
+    fn params_mut(&mut self) -> Vec<&mut Param> {
+        let norm = [&mut self.norm.weight, &mut self.norm.bias];
+        norm.into_iter().chain(&mut self.own).collect()
+    }
+
     fn params(&self) -> Vec<&Param> {
         let norm = [&self.norm.weight, &self.norm.bias];
         norm.into_iter().chain(&self.own).collect()

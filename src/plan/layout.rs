@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mesh::{Mesh, MeshError};
 use crate::schedule::{MAX_COUNT, Schedule, ScheduleError, ScheduleKind, Textbook};
-use crate::shape::ModelShape;
+use crate::shape::{Methods, ModelShape};
 
 /// How a model and its batch are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,9 +164,9 @@ impl Layout {
     }
 
     /// Whether it goes with `shape`. Layers need not divide by stages, nor the vocabulary by `tp`.
-    pub fn check(&self, shape: &ModelShape) -> Result<(), LayoutError> {
+    pub fn check(&self, shape: &ModelShape, methods: Methods) -> Result<(), LayoutError> {
         self.mesh()?;
-        check_tensor(shape, self.tp)?;
+        check_tensor(shape, self.tp, methods)?;
         if !(1..=MAX_COUNT).contains(&self.micro_batch_size) {
             return Err(LayoutError::MicroBatch(self.micro_batch_size));
         }
@@ -186,7 +186,16 @@ impl Layout {
 }
 
 /// Whether each of `tp` ranks gets whole heads and an equal slice of the feed-forward network.
-pub(super) fn check_tensor(shape: &ModelShape, tp: usize) -> Result<(), LayoutError> {
+pub(super) fn check_tensor(
+    shape: &ModelShape,
+    tp: usize,
+    methods: Methods,
+) -> Result<(), LayoutError> {
+    let tokens = if methods.sequence_parallel {
+        shape.seq
+    } else {
+        0
+    };
     let shared = [
         ("heads", shape.heads, "each rank holds whole heads"),
         (
@@ -198,6 +207,11 @@ pub(super) fn check_tensor(shape: &ModelShape, tp: usize) -> Result<(), LayoutEr
             "feed-forward columns",
             shape.ffn(),
             "each rank holds as many",
+        ),
+        (
+            "tokens of a sequence",
+            tokens,
+            "with sequence parallelism each rank has as many",
         ),
     ];
     let legal = || {
@@ -238,7 +252,7 @@ mod tests {
                 tp,
                 ..Layout::default()
             }
-            .check(&shape)
+            .check(&shape, Methods::default())
             .unwrap_err()
             .to_string()
         });
@@ -287,7 +301,10 @@ mod tests {
                 ..Layout::default()
             },
         ] {
-            assert!(layout.check(&shape).is_err(), "{layout:?}");
+            assert!(
+                layout.check(&shape, Methods::default()).is_err(),
+                "{layout:?}"
+            );
         }
     }
 }

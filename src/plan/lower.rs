@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use super::layout::check_tensor;
 use super::stage::{PassTemplate, ReduceTemplate, Templates};
 use super::{Group, NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, TaskId, What};
-use crate::hardware::{Level, Precision, Task};
+use crate::hardware::{Precision, Task};
 use crate::mesh::{Axis, Coord, Mesh, split_layers};
 use crate::schedule::{Action, Schedule, Turn};
-use crate::shape::{Bucket, ModelShape, Segment, StageShape};
-use crate::trace::{FixedMemory, Kind, Label, LabelId, Stream};
+use crate::shape::{Bucket, Methods, ModelShape, Segment, Slices, StageShape};
+use crate::trace::{Kind, Label, LabelId, Stream};
 use crate::units::{Bytes, Collective, Pass, Rank};
 
 /// The most operations of a plan.
@@ -46,8 +46,20 @@ pub struct ModelLoad<'a> {
     pub precision: Precision,
     /// Whether gradients are reduced while the backward pass goes on.
     pub overlap: bool,
+    /// How memory and communication are saved.
+    pub methods: Methods,
     /// GPUs that share the fast links.
     pub gpus_per_node: usize,
+}
+
+impl ModelLoad<'_> {
+    /// How `tp` ranks share a layer.
+    pub(super) fn slices(&self, tp: usize) -> Slices {
+        Slices {
+            tp,
+            sequence: self.methods.sequence_parallel,
+        }
+    }
 }
 
 /// Lowers and checks.
@@ -58,6 +70,9 @@ pub fn lower(job: &Job<'_>) -> Result<Plan, PlanError> {
         return Err(PlanError::Layout(format!(
             "the schedule is for {rows} pipeline ranks, but pp is {pp}"
         )));
+    }
+    if let Load::Model(load) = job.load {
+        program.methods = load.methods;
     }
     program.stages = stages(job)?;
     program.holders = (0..program.stages.len())
@@ -71,7 +86,7 @@ pub fn lower(job: &Job<'_>) -> Result<Plan, PlanError> {
         templates,
         pass_labels: HashMap::new(),
         groups: HashMap::new(),
-        levels: Vec::new(),
+        per_node: Vec::new(),
     };
     for rank in 0..job.mesh.ranks() as u32 {
         lowering.rank(Rank(rank))?;
@@ -83,7 +98,7 @@ fn stages(job: &Job<'_>) -> Result<Vec<StageShape>, PlanError> {
     let count = job.schedule.stages();
     let layers = match job.load {
         Load::Model(load) => {
-            check_tensor(load.shape, job.mesh.tp())
+            check_tensor(load.shape, job.mesh.tp(), load.methods)
                 .map_err(|error| PlanError::Layout(error.to_string()))?;
             load.shape.layers
         }
@@ -116,30 +131,32 @@ fn check_size(job: &Job<'_>, stages: &[StageShape]) -> Result<(), PlanError> {
 }
 
 /// The work in progress.
-struct Lowering<'a> {
-    job: &'a Job<'a>,
-    program: Program,
-    templates: Templates,
+pub(super) struct Lowering<'a> {
+    pub(super) job: &'a Job<'a>,
+    pub(super) program: Program,
+    pub(super) templates: Templates,
     /// The first of the labels of each pass; they follow one another as its template says.
     pass_labels: HashMap<Action, LabelId>,
     /// By their axis and first member.
     groups: HashMap<(Axis, Rank), u32>,
-    /// How far each group reaches.
-    levels: Vec<Level>,
+    /// How many members of each group a node holds.
+    per_node: Vec<usize>,
 }
 
 /// What a rank has issued so far.
-struct Issued {
+pub(super) struct Issued {
     rank: Rank,
-    at: Coord,
+    pub(super) at: Coord,
     /// The last operation of each pass.
     ends: HashMap<(Pass, u32, u32), OpId>,
     /// The operation that completes each bucket of gradients.
-    buckets: Vec<(u32, Bucket, OpId)>,
+    pub(super) buckets: Vec<(u32, Bucket, OpId)>,
     /// The last computation.
-    last: Option<OpId>,
+    pub(super) last: Option<OpId>,
     /// Collectives that the optimizer waits for.
-    syncs: Vec<OpId>,
+    pub(super) syncs: Vec<OpId>,
+    /// Gatherings of a stage's weights that its next pass waits for (`ZeRO` 3).
+    pub(super) gathered: HashMap<(Pass, u32), OpId>,
     /// How often each stage's weights are still to be given gradients.
     grads_left: HashMap<u32, usize>,
 }
@@ -163,6 +180,7 @@ impl Lowering<'_> {
             buckets: Vec::new(),
             last: None,
             syncs: Vec::new(),
+            gathered: HashMap::new(),
             grads_left,
         };
         for turn in turns {
@@ -185,7 +203,8 @@ impl Lowering<'_> {
         }
         for (index, action) in turn.actions().enumerate() {
             // The first of a pair starts with the inputs of both.
-            let waits: Vec<OpId> = inputs[index..].iter().copied().flatten().collect();
+            let mut waits: Vec<OpId> = inputs[index..].iter().copied().flatten().collect();
+            waits.extend(self.gather_weights(issued, action));
             self.pass(issued, action, &waits);
         }
         for action in turn.actions() {
@@ -352,9 +371,10 @@ impl Lowering<'_> {
         after: OpId,
     ) -> OpId {
         let group = self.group_of(Axis::Tp, at);
-        let task = self.collective_task(Collective::AllReduce, group, reduce.bytes);
+        let kind = reduce.what.collective();
+        let task = self.collective_task(kind, group, reduce.bytes);
         let what = What::Collective {
-            kind: Collective::AllReduce,
+            kind,
             group,
             what: Reduction::Tensor(reduce.what),
             elements: reduce.elements,
@@ -401,190 +421,82 @@ impl Lowering<'_> {
         }
     }
 
-    /// All-reduces a bucket of gradients over the data ranks.
-    fn reduce_bucket(
-        &mut self,
-        issued: &mut Issued,
-        load: &ModelLoad<'_>,
-        bucket: (u32, Bucket, OpId),
-    ) {
-        if self.job.mesh.dp() == 1 {
-            return;
-        }
-        let (stage, bucket, after) = bucket;
-        let elements = self.bucket_params(load.shape, stage, bucket);
-        let group = self.group_of(Axis::Dp, issued.at);
-        let name = "all-reduce gradients";
-        let call = Call {
-            group,
-            what: Reduction::Gradients(bucket),
-            elements,
-            name,
-            stage,
-        };
-        self.synchronising(issued, &call, &[after]);
-    }
-
-    /// After the passes: gradients over data ranks, the tied embedding's, the global norm; then the
-    /// optimizer.
-    fn synchronise(&mut self, issued: &mut Issued, load: &ModelLoad<'_>) {
-        let Some(last) = issued.last else {
-            return;
-        };
-        if !load.overlap {
-            for (stage, bucket, _) in std::mem::take(&mut issued.buckets) {
-                self.reduce_bucket(issued, load, (stage, bucket, last));
-            }
-        }
-        self.reduce_tied(issued, load, last);
-        self.reduce_norm(issued, last);
-        let params = self.rank_params(issued.at.pp, load.shape);
-        let task = self.program.task(Task::Optimizer { params });
-        let label = self.templates.optimizer;
-        let (what, stream) = (What::Optimizer, Stream::Compute);
-        let op = NewOp {
-            what,
-            stream,
-            task,
-            label,
-            micro_batch: 0,
-            stage: 0,
-            memory: 0,
-        };
-        self.program.issue(op, &issued.syncs);
-    }
-
-    /// First and last stage sum the gradient of the embedding that both hold.
-    fn reduce_tied(&mut self, issued: &mut Issued, load: &ModelLoad<'_>, last: OpId) {
-        let (Some(&first_holder), Some(&last_holder)) =
-            (self.program.holders.first(), self.program.holders.last())
-        else {
-            return;
-        };
-        let holds = issued.at.pp == first_holder || issued.at.pp == last_holder;
-        if !load.shape.tied || self.program.stages.len() == 1 || !holds {
-            return;
-        }
-        let ends = [first_holder, last_holder].into_iter();
-        let mut ranks: Vec<Rank> = ends
-            .map(|pp| self.job.mesh.rank(Coord { pp, ..issued.at }))
-            .collect();
-        ranks.sort_unstable();
-        // A rank that holds both (a V placement) sums its own two: a group of one, which costs nothing.
-        ranks.dedup();
-        let elements = load.shape.embedding_params(self.job.mesh.tp());
-        let name = "all-reduce tied embedding";
-        let what = Reduction::TiedEmbedding;
-        let group = self.group(Axis::Embedding, ranks[0], || ranks);
-        let call = Call {
-            group,
-            what,
-            elements,
-            name,
-            stage: 0,
-        };
-        let mut waits = issued.syncs.clone();
-        waits.push(last);
-        self.synchronising(issued, &call, &waits);
-    }
-
-    /// A replica's ranks sum the squares of their gradients.
-    fn reduce_norm(&mut self, issued: &mut Issued, last: OpId) {
-        if self.job.mesh.tp() * self.job.mesh.pp() > 1 {
-            let call = Call {
-                group: self.group_of(Axis::Model, issued.at),
-                what: Reduction::Norm,
-                elements: 1,
-                name: "all-reduce gradient norm",
-                stage: 0,
-            };
-            let mut waits = issued.syncs.clone();
-            waits.push(last);
-            self.synchronising(issued, &call, &waits);
-        }
-    }
-
-    fn synchronising(&mut self, issued: &mut Issued, call: &Call, waits: &[OpId]) {
-        let bytes = Bytes(call.elements * 4);
-        let task = self.collective_task(Collective::AllReduce, call.group, bytes);
-        let group = call.group;
-        let axis = self.program.groups[group as usize].axis;
-        let label = self
-            .templates
-            .sync_label(&mut self.program, call.name, axis, call.what, bytes);
-        let what = What::Collective {
-            kind: Collective::AllReduce,
-            group,
-            what: call.what,
-            elements: call.elements,
-        };
-        let (stream, stage) = (Stream::Dp, call.stage);
-        let op = NewOp {
-            what,
-            stream,
-            task,
-            label,
-            micro_batch: 0,
-            stage,
-            memory: 0,
-        };
-        issued.syncs.push(self.program.issue(op, waits));
-    }
-
     /// The group along `axis` of the rank at `at`; its members are listed once for all of them.
-    fn group_of(&mut self, axis: Axis, at: Coord) -> u32 {
+    pub(super) fn group_of(&mut self, axis: Axis, at: Coord) -> u32 {
         let mesh = self.job.mesh;
         let first = match axis {
             Axis::Dp => Coord { dp: 0, ..at },
             Axis::Tp => Coord { tp: 0, ..at },
             Axis::Pp => Coord { pp: 0, ..at },
             Axis::Model => Coord { tp: 0, pp: 0, ..at },
+            Axis::World => Coord {
+                dp: 0,
+                tp: 0,
+                pp: 0,
+            },
             Axis::Embedding => at,
         };
         self.group(axis, mesh.rank(first), || mesh.group(axis, at))
     }
 
     /// The group along `axis` whose first member is `first`.
-    fn group(&mut self, axis: Axis, first: Rank, members: impl FnOnce() -> Vec<Rank>) -> u32 {
+    pub(super) fn group(
+        &mut self,
+        axis: Axis,
+        first: Rank,
+        members: impl FnOnce() -> Vec<Rank>,
+    ) -> u32 {
         if let Some(&known) = self.groups.get(&(axis, first)) {
             return known;
         }
         let ranks = members();
         let id = self.program.groups.len() as u32;
-        self.levels.push(self.level(&ranks));
+        self.per_node.push(self.members_of_a_node(&ranks));
         self.program.groups.push(Group { axis, ranks });
         self.groups.insert((axis, first), id);
         id
     }
 
-    fn level(&self, ranks: &[Rank]) -> Level {
-        let Load::Model(load) = self.job.load else {
-            return Level::InNode;
-        };
-        let node = |rank: &Rank| rank.index() / load.gpus_per_node.max(1);
-        if ranks.iter().all(|rank| node(rank) == node(&ranks[0])) {
-            Level::InNode
-        } else {
-            Level::BetweenNodes
+    fn node(&self, rank: Rank) -> usize {
+        match self.job.load {
+            Load::Model(load) => rank.index() / load.gpus_per_node.max(1),
+            Load::Passes => 0,
         }
     }
 
-    fn collective_task(&mut self, kind: Collective, group: u32, bytes: Bytes) -> TaskId {
-        let ranks = self.program.groups[group as usize].ranks.len();
-        let level = self.levels[group as usize];
+    /// How many of the ranks are in the first one's node.
+    fn members_of_a_node(&self, ranks: &[Rank]) -> usize {
+        let first = self.node(ranks[0]);
+        ranks
+            .iter()
+            .filter(|&&rank| self.node(rank) == first)
+            .count()
+    }
+
+    pub(super) fn collective_task(&mut self, kind: Collective, group: u32, bytes: Bytes) -> TaskId {
+        let group = group as usize;
         let task = Task::Collective {
             kind,
             bytes,
-            ranks,
-            level,
+            ranks: self.program.groups[group].ranks.len(),
+            per_node: self.per_node[group],
         };
         self.program.task(task)
     }
 
     fn send_task(&mut self, from: Rank, to: Rank) -> TaskId {
-        let level = self.level(&[from, to]);
-        let bytes = self.templates.message;
-        self.program.task(Task::Send { bytes, level })
+        let alike = match self.job.load {
+            // Each has a share of its own already.
+            Load::Model(load) if load.methods.sequence_parallel => 1,
+            Load::Model(load) => self.job.mesh.tp().min(load.gpus_per_node),
+            Load::Passes => 1,
+        };
+        let task = Task::Send {
+            bytes: self.templates.message,
+            leaves_node: self.node(from) != self.node(to),
+            alike,
+        };
+        self.program.task(task)
     }
 
     /// The first label of a pass: the pass itself, then its send, then its segments and reductions.
@@ -596,41 +508,6 @@ impl Lowering<'_> {
         self.pass_labels.insert(action, first);
         first
     }
-
-    fn bucket_params(&self, shape: &ModelShape, stage: u32, bucket: Bucket) -> u64 {
-        let StageShape { first, last, .. } = self.program.stages[stage as usize];
-        let head_has_matrix = last && (!first || !shape.tied);
-        shape.bucket_params(bucket, self.job.mesh.tp(), head_has_matrix)
-    }
-
-    fn rank_params(&self, pp: usize, shape: &ModelShape) -> u64 {
-        let stages = self.job.schedule.stages_of(pp);
-        let of_stage = |stage: usize| -> u64 {
-            let buckets = self.program.stages[stage].buckets().into_iter();
-            buckets
-                .map(|bucket| self.bucket_params(shape, stage as u32, bucket))
-                .sum()
-        };
-        stages.map(of_stage).sum()
-    }
-
-    fn fixed_memory(&self, at: Coord, load: &ModelLoad<'_>) -> FixedMemory {
-        let params = Bytes(self.rank_params(at.pp, load.shape));
-        FixedMemory {
-            parameters: params * load.precision.bytes(),
-            gradients: params * load.precision.grad_bytes(),
-            optimizer: params * load.precision.optimizer_bytes(),
-        }
-    }
-}
-
-/// A collective after the passes.
-struct Call {
-    group: u32,
-    what: Reduction,
-    elements: u64,
-    name: &'static str,
-    stage: u32,
 }
 
 /// The label of the optimizer's step.

@@ -9,6 +9,7 @@ mod check;
 mod layout;
 mod lower;
 mod stage;
+mod sync;
 
 pub use check::PlanError;
 pub use layout::{Layout, LayoutError};
@@ -16,7 +17,7 @@ pub use lower::{Job, Load, ModelLoad, lower};
 
 use crate::hardware::Task;
 use crate::mesh::{Axis, Mesh};
-use crate::shape::{Bucket, Reduce, Segment, StageShape};
+use crate::shape::{Bucket, Methods, Reduce, Segment, StageShape};
 use crate::trace::{FixedMemory, Label, LabelId, Stream};
 use crate::units::{Collective, Pass, Rank};
 
@@ -46,6 +47,10 @@ pub enum Reduction {
     TiedEmbedding,
     /// The squares of the gradients' norms, over a replica.
     Norm,
+    /// With sequence parallelism: the norms' gradients, over the tensor-parallel ranks.
+    SequenceNorms,
+    /// With `ZeRO`: a stage's weights, over the data-parallel ranks.
+    Weights(u32),
 }
 
 /// What identifies a message between two ranks.
@@ -154,6 +159,8 @@ pub struct Program {
     pub groups: Vec<Group>,
     /// What there is to be priced.
     pub tasks: Vec<Task>,
+    /// How memory and communication are saved.
+    pub methods: Methods,
     /// What operations are called.
     pub labels: Vec<Label>,
     /// Operations, rank by rank.
@@ -177,6 +184,7 @@ impl Program {
             holders: Vec::new(),
             groups: Vec::new(),
             tasks: Vec::new(),
+            methods: Methods::default(),
             labels: Vec::new(),
             ops: Vec::new(),
             starts: vec![0],

@@ -1,11 +1,11 @@
 //! What a pass on a stage is made of: the same for every micro-batch and every rank that holds the stage.
 
 use super::lower::{completes_late, optimizer_label};
-use super::{Job, Load, Program, Reduction, TaskId};
+use super::{Job, Load, ModelLoad, Program, Reduction, TaskId};
 use crate::hardware::{Precision, Task};
 use crate::mesh::Axis;
 use crate::schedule::Action;
-use crate::shape::{Bucket, Reduce, Segment, StageShape, Work};
+use crate::shape::{Bucket, PassStep, Reduce, Segment, StageShape, Work};
 use crate::trace::{Kind, Label, LabelId};
 use crate::units::{Bytes, Pass};
 
@@ -14,6 +14,8 @@ use crate::units::{Bytes, Pass};
 pub(super) struct SegmentTemplate {
     /// Which; `None` for a whole pass.
     pub(super) segment: Option<Segment>,
+    /// Whether it is a forward pass's, computed again.
+    pub(super) again: bool,
     /// What it costs.
     pub(super) task: TaskId,
     /// Bytes of activations that it takes or gives back.
@@ -75,7 +77,8 @@ impl Templates {
         let message = match job.load {
             Load::Model(load) => {
                 let tokens = (load.micro_batch_size * load.shape.seq * load.shape.hidden) as u64;
-                Bytes(tokens * load.precision.bytes())
+                let share = load.slices(job.mesh.tp()).between() as u64;
+                Bytes(tokens / share * load.precision.bytes())
             }
             Load::Passes => Bytes::ZERO,
         };
@@ -127,10 +130,14 @@ impl Templates {
                 None => (Kind::Pass, pass_name(action.pass)),
             };
             let layer = segment.segment.and_then(Segment::layer).map(u32::from);
-            program.label(Label {
+            let mut label = Label {
                 layer,
                 ..of(kind, name)
-            });
+            };
+            if segment.again {
+                label.name = format!("{name} again").into();
+            }
+            program.label(label);
             for reduce in reduces.by_ref().take(segment.reduces) {
                 let group = Some(Axis::Tp.name().into());
                 let bytes = reduce.bytes.0;
@@ -138,23 +145,25 @@ impl Templates {
                     layer,
                     group,
                     bytes,
-                    ..of(Kind::AllReduce, reduce_name(reduce.what))
+                    ..of(
+                        Kind::from(reduce.what.collective()),
+                        reduce_name(reduce.what),
+                    )
                 });
             }
         }
         first
     }
 
-    /// The label of a collective after the passes.
+    /// The label of a collective beside the passes.
     pub(super) fn sync_label(
         &mut self,
         program: &mut Program,
-        name: &'static str,
-        axis: Axis,
+        label: Label,
         what: Reduction,
-        bytes: Bytes,
     ) -> LabelId {
-        let known = self.syncs.iter().find(|(key, _)| *key == (what, bytes));
+        let key = (what, Bytes(label.bytes));
+        let known = self.syncs.iter().find(|(known, _)| *known == key);
         if let Some(&(_, label)) = known {
             return label;
         }
@@ -163,17 +172,13 @@ impl Templates {
             Reduction::Gradients(Bucket::Embedding | Bucket::Head)
             | Reduction::Tensor(_)
             | Reduction::TiedEmbedding
-            | Reduction::Norm => None,
+            | Reduction::Norm
+            | Reduction::SequenceNorms
+            | Reduction::Weights(_) => None,
         };
-        let group = Some(axis.name().into());
-        let label = program.label(Label {
-            layer,
-            group,
-            bytes: bytes.0,
-            ..Label::new(Kind::AllReduce, name)
-        });
-        self.syncs.push(((what, bytes), label));
-        label
+        let id = program.label(Label { layer, ..label });
+        self.syncs.push((key, id));
+        id
     }
 }
 
@@ -189,6 +194,8 @@ fn pass_name(pass: Pass) -> &'static str {
 fn reduce_name(reduce: Reduce) -> &'static str {
     match reduce {
         Reduce::Hidden => "all-reduce partial sums",
+        Reduce::ScatterHidden => "reduce-scatter partial sums",
+        Reduce::GatherHidden => "all-gather the sequence",
         Reduce::LogitMax => "all-reduce largest logit",
         Reduce::TargetLogit => "all-reduce target logit",
         Reduce::ExpSum => "all-reduce sum of exponentials",
@@ -200,6 +207,7 @@ fn template(job: &Job<'_>, program: &mut Program, stage: &StageShape, pass: Pass
         let task = program.task(Task::Pass(pass));
         let whole = SegmentTemplate {
             segment: None,
+            again: false,
             task,
             memory: 0,
             reduces: 0,
@@ -210,57 +218,79 @@ fn template(job: &Job<'_>, program: &mut Program, stage: &StageShape, pass: Pass
             reduces: Vec::new(),
         };
     };
-    let (tokens, tp) = (load.micro_batch_size * load.shape.seq, job.mesh.tp());
+    let tp = job.mesh.tp();
     let mut template = PassTemplate::default();
     let mut late = None;
-    for step in stage.steps(pass, tp) {
-        let task = program.task(Task::Compute(load.shape.work(
-            step.segment,
-            pass,
-            tokens,
-            tp,
-        )));
-        let kept = match load.precision {
-            Precision::F32 => 4 * load.shape.stash_elements(step.segment, tokens, tp),
-            Precision::Bf16 => load.shape.megatron_stash_bytes(step.segment, tokens, tp),
+    for step in stage.steps(pass, load.slices(tp), load.methods.recompute) {
+        let mut work = load.work(step, pass, tp);
+        // A weight-gradient has nothing to fetch and no one to meet.
+        if template.segments.is_empty() && pass != Pass::WeightGrad {
+            work.passes = 1.0;
         }
-        .cast_signed();
-        let memory = match pass {
-            Pass::Forward => kept,
-            Pass::Backward | Pass::WeightGrad => -kept,
-            Pass::InputGrad => 0,
-        };
-        let bucket = bucket(step.segment);
+        let bucket = bucket(step.segment).filter(|_| !step.again);
         let waits = completes_late(step.segment, pass, tp);
-        let completes = late
-            .take()
-            .into_iter()
-            .chain(bucket.filter(|_| !waits))
-            .collect();
+        let on_time = bucket.filter(|_| !waits);
+        let completes = late.take().into_iter().chain(on_time).collect();
         late = bucket.filter(|_| waits);
-        template.reduces.extend(step.reduces.iter().map(|&what| {
-            let elements = what.elements(tokens, load.shape.hidden);
-            let each = if what == Reduce::Hidden {
-                load.precision.bytes()
-            } else {
-                4
-            };
-            ReduceTemplate {
-                what,
-                elements,
-                bytes: Bytes(elements * each),
-            }
-        }));
-        let (segment, reduces) = (Some(step.segment), step.reduces.len());
+        template
+            .reduces
+            .extend(step.reduces.iter().map(|&what| load.reduce(what)));
         template.segments.push(SegmentTemplate {
-            segment,
-            task,
-            memory,
-            reduces,
+            segment: Some(step.segment),
+            again: step.again,
+            task: program.task(Task::Compute(work)),
+            memory: load.memory(step, pass, tp),
+            reduces: step.reduces.len(),
             completes,
         });
     }
     template
+}
+
+impl ModelLoad<'_> {
+    /// Tokens of a micro-batch.
+    fn tokens(&self) -> usize {
+        self.micro_batch_size * self.shape.seq
+    }
+
+    fn work(&self, step: PassStep, pass: Pass, tp: usize) -> Work {
+        let pass = if step.again { Pass::Forward } else { pass };
+        let how = (self.slices(tp), self.methods.attention);
+        self.shape.work(step.segment, pass, self.tokens(), how)
+    }
+
+    /// Bytes of activations that a step takes or gives back.
+    fn memory(&self, step: PassStep, pass: Pass, tp: usize) -> i64 {
+        let (tokens, slices) = (self.tokens(), self.slices(tp));
+        let kept = match self.precision {
+            Precision::F32 => 4 * self.shape.stash_elements(step.segment, tokens, slices),
+            Precision::Bf16 => {
+                self.shape
+                    .megatron_stash_bytes(step.segment, tokens, slices, self.methods)
+            }
+        };
+        match pass {
+            // Computed again for the pass that it is in alone, which is not counted.
+            _ if step.again => 0,
+            Pass::Forward => kept.cast_signed(),
+            Pass::Backward | Pass::WeightGrad => -kept.cast_signed(),
+            Pass::InputGrad => 0,
+        }
+    }
+
+    fn reduce(&self, what: Reduce) -> ReduceTemplate {
+        let elements = what.elements(self.tokens(), self.shape.hidden);
+        let each = if what.is_hidden() {
+            self.precision.bytes()
+        } else {
+            4
+        };
+        ReduceTemplate {
+            what,
+            elements,
+            bytes: Bytes(elements * each),
+        }
+    }
 }
 
 /// The bucket that a segment is the last of a backward pass to add to.
@@ -269,6 +299,14 @@ fn bucket(segment: Segment) -> Option<Bucket> {
         Segment::Embed => Some(Bucket::Embedding),
         Segment::Attention(layer) => Some(Bucket::Layer(layer)),
         Segment::Head => Some(Bucket::Head),
-        Segment::Mlp(_) | Segment::HeadSum | Segment::HeadLoss | Segment::Finish => None,
+        Segment::Mlp(_)
+        | Segment::HeadSum
+        | Segment::HeadLoss
+        | Segment::Finish
+        | Segment::AttentionNorm(_)
+        | Segment::MlpNorm(_)
+        | Segment::HeadNorm
+        | Segment::Share
+        | Segment::Core(_) => None,
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::hardware::Precision;
 use crate::schedule::{Schedule, ScheduleKind};
-use crate::shape::ModelShape;
+use crate::shape::{Methods, ModelShape};
 use crate::units::Bytes;
 
 fn shape(layers: usize) -> ModelShape {
@@ -19,6 +19,7 @@ fn load(shape: &ModelShape) -> Load<'_> {
         micro_batch_size: 2,
         precision: Precision::F32,
         overlap: true,
+        methods: Methods::default(),
         gpus_per_node: 4,
     })
 }
@@ -46,7 +47,7 @@ fn by_hand(write: impl FnOnce(&mut Program, NewOp)) -> Result<Plan, PlanError> {
         kind: Collective::AllReduce,
         bytes: Bytes(4),
         ranks: 2,
-        level: crate::hardware::Level::InNode,
+        per_node: 2,
     });
     let label = program.label(Label::new(crate::trace::Kind::AllReduce, "all-reduce"));
     let what = What::Optimizer;

@@ -6,7 +6,7 @@ use crate::hardware::{CostModel, Hardware, HardwareError, PassTimes, Precision, 
 use crate::mesh::MeshError;
 use crate::plan::{Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, lower};
 use crate::schedule::{Schedule, ScheduleError, Shares};
-use crate::shape::{ModelShape, Segment, ShapeError};
+use crate::shape::{Methods, ModelShape, Recompute, Segment, ShapeError, Zero};
 use crate::trace::FixedMemory;
 use crate::units::{Bytes, Nanos};
 
@@ -72,6 +72,9 @@ pub struct Config {
     pub precision: Precision,
     /// Whether gradients are reduced while the backward pass goes on.
     pub overlap: bool,
+    /// How memory and communication are saved.
+    #[serde(default)]
+    pub methods: Methods,
     /// What operations cost.
     pub costs: Costs,
     /// Where an emulated operation's duration comes from.
@@ -108,6 +111,9 @@ pub enum ConfigError {
         /// What it has.
         what: &'static str,
     },
+    /// The method can be costed, but not trained with.
+    #[error("{0} can be simulated but not trained with here; leave it out, or use `simulate`")]
+    CostsOnly(&'static str),
     /// All ranks together would take more memory than this machine should be asked for.
     #[error(
         "training {model} this way for real would take some {needs} for all ranks, over the {most} that emulation takes; \
@@ -156,6 +162,7 @@ impl Default for Config {
             precision: hardware.precision,
             hardware,
             overlap: true,
+            methods: Methods::default(),
             costs: Costs::Model,
             clock: Clock::Modelled,
             seed: 1,
@@ -183,7 +190,7 @@ impl Config {
         self.layout.mesh()?;
         match self.costs {
             Costs::Passes { .. } => Ok(()),
-            Costs::Model => Ok(self.layout.check(&self.model)?),
+            Costs::Model => Ok(self.layout.check(&self.model, self.methods)?),
         }
     }
 
@@ -255,6 +262,15 @@ impl Config {
         if let Some(what) = self.model.untrainable() {
             return Err(ConfigError::Untrainable { model, what });
         }
+        let Methods {
+            recompute, zero, ..
+        } = self.methods;
+        if recompute != Recompute::None {
+            return Err(ConfigError::CostsOnly("recomputation"));
+        }
+        if zero > Zero::Optimizer {
+            return Err(ConfigError::CostsOnly("ZeRO 2 or 3"));
+        }
         Ok(())
     }
 
@@ -264,6 +280,7 @@ impl Config {
             micro_batch_size: self.layout.micro_batch_size,
             precision: self.precision,
             overlap: self.overlap,
+            methods: self.methods,
             gpus_per_node: self.hardware.gpus_per_node,
         }
     }
@@ -274,6 +291,7 @@ impl Config {
             Costs::Model => Box::new(CostModel {
                 hardware: self.hardware.clone(),
                 precision: self.precision,
+                gradients: self.methods.grad_dtype,
             }),
             Costs::Passes {
                 forward,

@@ -165,7 +165,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     config.model.check()?;
     config.layout.mesh()?;
     if config.custom.is_none() {
-        config.layout.check(&config.model)?;
+        config.layout.check(&config.model, config.methods)?;
     }
     Ok(())
 }

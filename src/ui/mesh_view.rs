@@ -27,7 +27,7 @@ fn axis_colour(view: &View, axis: Axis) -> Colour {
     match axis {
         Axis::Tp => palette.all_reduce_tp,
         Axis::Dp => palette.all_reduce,
-        Axis::Pp | Axis::Model | Axis::Embedding => palette.send,
+        Axis::Pp | Axis::Model | Axis::Embedding | Axis::World => palette.send,
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct DataGraph {
 }
 
 impl DataGraph {
-    /// Of all operations but the optimizer's, which come after.
+    /// Of all operations but the optimizer's and what gathers its results, which come after.
     pub(super) fn new(plan: &Plan) -> Result<Self, EmulateError> {
         let program = plan.program();
         let mut nodes = Vec::new();
@@ -35,7 +35,11 @@ impl DataGraph {
                 Node::Collective(members) => members,
             };
             match program.op(members[0]).what {
-                What::Optimizer => continue,
+                What::Optimizer
+                | What::Collective {
+                    what: Reduction::Weights(_),
+                    ..
+                } => continue,
                 What::Compute { segment: None, .. } => return Err(EmulateError::NoModel),
                 What::Compute { .. }
                 | What::Send { .. }
@@ -148,9 +152,9 @@ impl Needs {
         what: Reduction,
     ) -> impl Iterator<Item = OpId> + use<'a> {
         let (all, of_stage) = match what {
-            Reduction::Tensor(_) => (false, None),
+            Reduction::Tensor(_) | Reduction::Weights(_) => (false, None),
             Reduction::Gradients(_) => (false, Some(op.stage)),
-            Reduction::TiedEmbedding | Reduction::Norm => (true, None),
+            Reduction::TiedEmbedding | Reduction::Norm | Reduction::SequenceNorms => (true, None),
         };
         debug_assert!(
             op.stream != Stream::Compute && !program.stages.is_empty(),

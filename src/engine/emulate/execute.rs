@@ -6,10 +6,9 @@ use std::sync::Mutex;
 use candle_core::Tensor;
 
 use super::{Emulator, lock};
-use crate::mesh::{Axis, Coord};
 use crate::model::{Flight, ModelError, Shard, reduce, sum_gradients};
 use crate::plan::{Node, OpId, Place, Program, Reduction, Tag, What};
-use crate::shape::{Bucket, Reduce, Segment};
+use crate::shape::{Bucket, Reduce, Segment, Zero};
 use crate::units::{Pass, Rank};
 
 type Result<T> = std::result::Result<T, ModelError>;
@@ -208,6 +207,9 @@ impl<'a> Step<'a> {
             Reduction::Gradients(bucket) => self.reduce_gradients(members, bucket),
             Reduction::TiedEmbedding => self.reduce_tied(members),
             Reduction::Norm => self.reduce_norm(members),
+            Reduction::SequenceNorms => self.reduce_sequence_norms(members),
+            // After the optimizer, which the step does not hold.
+            Reduction::Weights(_) => Ok(()),
         }
     }
 
@@ -224,13 +226,13 @@ impl<'a> Step<'a> {
             };
             keys.iter().map(&mut part).collect::<Result<Vec<_>>>()?
         };
-        let sum = reduce(kind, &parts)?;
+        let results = reduce(kind, &parts)?;
         let mut flights = lock(&self.flights);
-        for key in &keys {
+        for (key, result) in keys.iter().zip(results) {
             flights
                 .get_mut(key)
                 .ok_or(ModelError::Nothing("flight"))?
-                .put_reduced(sum.clone());
+                .put_reduced(result);
         }
         Ok(())
     }
@@ -251,9 +253,35 @@ impl<'a> Step<'a> {
             .map(|shard| shard.gradient(bucket))
             .collect::<Result<Vec<_>>>()?;
         let sum = sum_gradients(&parts)?;
+        if self.program().methods.zero == Zero::Off {
+            return shards
+                .iter()
+                .try_for_each(|shard| shard.set_gradient(bucket, sum.clone()));
+        }
         shards
             .iter()
-            .try_for_each(|shard| shard.set_gradient(bucket, sum.clone()))
+            .try_for_each(|shard| shard.set_gradient_share(bucket, &sum))
+    }
+
+    /// Each rank of a tensor-parallel group has the norms' gradients of its share of the tokens.
+    fn reduce_sequence_norms(&self, members: &[OpId]) -> Result<()> {
+        let ranks: Vec<Rank> = members
+            .iter()
+            .map(|&id| self.program().rank_of(id))
+            .collect();
+        let by_rank: Vec<Vec<&Shard>> = ranks
+            .iter()
+            .map(|&rank| self.emulator.shards_of(rank).collect())
+            .collect();
+        for index in 0..by_rank[0].len() {
+            let shards: Vec<&Shard> = by_rank.iter().map(|shards| shards[index]).collect();
+            let parts = shards.iter().map(|shard| shard.norm_gradients());
+            let sums = sum_gradients(&parts.collect::<Result<Vec<_>>>()?)?;
+            for shard in shards {
+                shard.set_norm_gradients(&sums)?;
+            }
+        }
+        Ok(())
     }
 
     fn reduce_tied(&self, members: &[OpId]) -> Result<()> {
@@ -279,12 +307,11 @@ impl<'a> Step<'a> {
     /// Each member adds up its own squares; the sum is the replica's.
     fn reduce_norm(&self, members: &[OpId]) -> Result<()> {
         let program = self.program();
-        let dp = program.mesh.coord(program.rank_of(members[0])).dp;
-        if dp > 0 {
+        let ranks: Vec<Rank> = members.iter().map(|&id| program.rank_of(id)).collect();
+        if program.mesh.coord(ranks[0]).dp > 0 {
             // Replicas are equal by now: one tells for all.
             return Ok(());
         }
-        let ranks = program.mesh.group(Axis::Model, Coord { dp, tp: 0, pp: 0 });
         let shards = ranks
             .into_iter()
             .flat_map(|rank| self.emulator.shards_of(rank));

@@ -18,9 +18,12 @@ use self::data::DataGraph;
 use self::execute::Step;
 use super::wall::Stopwatch;
 use crate::mesh::{Axis, Coord};
-use crate::model::{ModelError, Shard, ShardPlace, Weights, clip_scale, gather, gather_gradients};
+use crate::model::{
+    ModelError, Shard, ShardPlace, Weights, clip_scale, gather, gather_gradient_shares,
+    gather_gradients, gather_shares,
+};
 use crate::plan::{OpId, Plan, What};
-use crate::shape::ModelShape;
+use crate::shape::{ModelShape, Zero};
 use crate::units::{Nanos, Rank};
 
 /// Why a step came to nothing.
@@ -107,8 +110,12 @@ impl Emulator {
                     stage: program.stages[stage].clone(),
                     tp_index: at.tp,
                     tp: program.mesh.tp(),
+                    sequence: program.methods.sequence_parallel,
                 };
-                let shard = Shard::new(shape, place, weights)?;
+                let mut shard = Shard::new(shape, place, weights)?;
+                if program.methods.zero != Zero::Off {
+                    shard.own_share(at.dp, program.mesh.dp())?;
+                }
                 shards.insert((Rank(index as u32), stage as u32), shard);
             }
         }
@@ -149,11 +156,14 @@ impl Emulator {
         };
         worklist::run(&self.graph, self.threads, stop, &run)?;
         let (loss, grad_norm) = self.check(&step, tokens)?;
-        let gradients = keep_gradients
-            .then(|| gather_gradients(&self.shape, &self.replica(0)))
-            .transpose()?;
+        let gradients = keep_gradients.then(|| self.gradients()).transpose()?;
         let scale = clip_scale(&self.shape.optimizer, grad_norm);
         self.optimize(scale, &took, stop)?;
+        if self.plan.program().methods.zero != Zero::Off {
+            self.places()
+                .iter()
+                .try_for_each(|peers| gather_shares(peers))?;
+        }
         self.steps += 1;
         let took = took
             .iter()
@@ -165,6 +175,26 @@ impl Emulator {
             took,
             gradients,
         })
+    }
+
+    /// The whole gradients, of the first replica.
+    fn gradients(&self) -> Result<Weights, EmulateError> {
+        if self.plan.program().methods.zero != Zero::Off {
+            self.places()
+                .iter()
+                .try_for_each(|peers| gather_gradient_shares(peers))?;
+        }
+        Ok(gather_gradients(&self.shape, &self.replica(0))?)
+    }
+
+    /// All replicas' shards of each place, the first replica's first.
+    fn places(&self) -> Vec<Vec<&Shard>> {
+        let dp = self.plan.program().mesh.dp();
+        let replicas: Vec<Vec<&Shard>> = (0..dp).map(|dp| self.replica(dp)).collect();
+        let places = 0..replicas[0].len();
+        places
+            .map(|place| replicas.iter().map(|replica| replica[place]).collect())
+            .collect()
     }
 
     /// The loss and the norm, if they are numbers.

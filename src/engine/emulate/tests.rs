@@ -11,7 +11,7 @@ use crate::mesh::Mesh;
 use crate::model::data::{Batches, PRIMER, byte_tokens};
 use crate::plan::{Job, Load, ModelLoad, lower};
 use crate::schedule::{Schedule, ScheduleKind};
-use crate::shape::Optimizer;
+use crate::shape::{Methods, Optimizer};
 
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!(
@@ -85,6 +85,20 @@ struct Way {
     pp: usize,
     m: usize,
     overlap: bool,
+    methods: Methods,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Self {
+            dp: 1,
+            tp: 1,
+            pp: 1,
+            m: 1,
+            overlap: true,
+            methods: Methods::default(),
+        }
+    }
 }
 
 fn plan(shape: &ModelShape, way: Way, schedule: &Schedule, size: usize) -> Arc<Plan> {
@@ -94,6 +108,7 @@ fn plan(shape: &ModelShape, way: Way, schedule: &Schedule, size: usize) -> Arc<P
         micro_batch_size: size,
         precision: Precision::F32,
         overlap: way.overlap,
+        methods: way.methods,
         gpus_per_node: 4,
     };
     Arc::new(
@@ -198,6 +213,7 @@ fn every_mix_reproduces(kind: ScheduleKind) {
                 pp,
                 m,
                 overlap: m % 3 != 1,
+                ..Way::default()
             };
             reproduces(&tiny, way, &kind.build(pp, m, 1).unwrap());
             ways += 1;
@@ -241,6 +257,7 @@ fn every_schedule_reproduces_the_fixture_with_tp_and_dp() {
                     pp,
                     m,
                     overlap,
+                    ..Way::default()
                 };
                 reproduces(&tiny, way, &schedule);
                 count += 1;
@@ -248,6 +265,79 @@ fn every_schedule_reproduces_the_fixture_with_tp_and_dp() {
         }
         assert!(count >= 5, "{kind:?}: {count}");
     }
+}
+
+#[test]
+fn sequence_parallelism_and_zero_reproduce_the_fixture() {
+    let tiny = Tiny::load();
+    let choices = [
+        (true, Zero::Off),
+        (false, Zero::Optimizer),
+        (true, Zero::Optimizer),
+    ];
+    for (sequence_parallel, zero) in choices {
+        let methods = Methods {
+            sequence_parallel,
+            zero,
+            ..Methods::default()
+        };
+        for [dp, tp, pp, m] in [
+            [1, 2, 1, 2],
+            [1, 4, 2, 4],
+            [2, 1, 2, 2],
+            [2, 2, 2, 4],
+            [4, 2, 2, 2],
+            [8, 1, 1, 1],
+            [2, 2, 4, 4],
+        ] {
+            for kind in [
+                ScheduleKind::OneFOneB,
+                ScheduleKind::ZbH1,
+                ScheduleKind::ZbV,
+            ] {
+                let way = Way {
+                    dp,
+                    tp,
+                    pp,
+                    m,
+                    overlap: m > 2,
+                    methods,
+                };
+                let schedule = kind.build(pp, m, kind.chunks().count()).unwrap();
+                reproduces(&tiny, way, &schedule);
+            }
+        }
+    }
+}
+
+#[test]
+fn under_zero_each_replica_holds_its_share_of_the_moments() {
+    let tiny = Tiny::load();
+    let zero = Methods {
+        zero: Zero::Optimizer,
+        ..Methods::default()
+    };
+    let of = |methods| {
+        let way = Way {
+            dp: 4,
+            methods,
+            ..Way::default()
+        };
+        let schedule = ScheduleKind::GPipe.build(1, 1, 1).unwrap();
+        let plan = plan(&tiny.shape, way, &schedule, 2);
+        let emulator = Emulator::new(plan, &tiny.shape, &tiny.weights, 2, 1).unwrap();
+        let bytes = (0..4).flat_map(|rank| emulator.shards_of(Rank(rank)));
+        bytes
+            .map(|shard| shard.state_bytes().optimizer)
+            .collect::<Vec<_>>()
+    };
+    let (whole, shares) = (of(Methods::default()), of(zero));
+    assert_eq!(shares.iter().sum::<u64>(), whole[0]);
+    assert!(
+        shares
+            .iter()
+            .all(|&share| share.abs_diff(whole[0] / 4) < whole[0] / 100)
+    );
 }
 
 /// A model whose vocabulary divides by no degree, and layers by none either; text as tokens.
@@ -305,6 +395,7 @@ fn cases_2_to_6_uneven_layers_and_vocabulary_train_as_on_one_gpu() {
             pp: 1,
             m: 1,
             overlap: true,
+            ..Way::default()
         },
         1,
     );
@@ -322,6 +413,7 @@ fn cases_2_to_6_uneven_layers_and_vocabulary_train_as_on_one_gpu() {
             pp,
             m,
             overlap: m > 1,
+            ..Way::default()
         };
         let (losses, norms, hashes, gradients) = train_odd(way, 2);
         for (ours, theirs) in losses.iter().zip(&alone.0) {
@@ -357,6 +449,7 @@ fn the_same_bits_on_any_number_of_threads() {
             pp: 1,
             m: 8,
             overlap: true,
+            ..Way::default()
         },
         Way {
             dp: 2,
@@ -364,6 +457,7 @@ fn the_same_bits_on_any_number_of_threads() {
             pp: 2,
             m: 2,
             overlap: true,
+            ..Way::default()
         },
     ] {
         let bits = |threads| {
@@ -388,6 +482,7 @@ fn a_plan_counts_the_parameters_that_ranks_really_hold() {
             pp,
             m: 2,
             overlap: true,
+            ..Way::default()
         };
         let schedule = ScheduleKind::GPipe.build(pp, 2, 1).unwrap();
         let plan = plan(&shape, way, &schedule, 1);
@@ -411,6 +506,7 @@ fn a_step_can_be_stopped_and_a_wrong_batch_is_an_error() {
         pp: 2,
         m: 2,
         overlap: true,
+        ..Way::default()
     };
     let schedule = ScheduleKind::OneFOneB.build(2, 2, 1).unwrap();
     let mut emulator =
@@ -432,6 +528,7 @@ fn a_loss_that_is_not_a_number_is_said() {
         pp: 1,
         m: 1,
         overlap: true,
+        ..Way::default()
     };
     let schedule = ScheduleKind::GPipe.build(1, 1, 1).unwrap();
     let mut emulator =
@@ -466,6 +563,7 @@ fn losses_fall_on_the_shipped_text_and_every_computation_takes_time() {
         pp: 2,
         m: 2,
         overlap: true,
+        ..Way::default()
     };
     let schedule = ScheduleKind::OneFOneB.build(2, 2, 1).unwrap();
     let plan = plan(&shape, way, &schedule, 2);
@@ -530,6 +628,7 @@ fn case_5_clipping_scales_by_the_global_norm_once() {
         pp: 1,
         m: 1,
         overlap: true,
+        ..Way::default()
     };
     let (norm, free) = one_step(alone, None);
     let clip = norm * 0.8;
@@ -541,6 +640,7 @@ fn case_5_clipping_scales_by_the_global_norm_once() {
             pp: 2,
             m: 2,
             overlap: true,
+            ..Way::default()
         },
         Way {
             dp: 4,
@@ -548,6 +648,7 @@ fn case_5_clipping_scales_by_the_global_norm_once() {
             pp: 1,
             m: 1,
             overlap: false,
+            ..Way::default()
         },
     ] {
         let (_, clipped) = one_step(way, Some(clip));

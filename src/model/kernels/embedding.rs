@@ -39,6 +39,19 @@ pub(crate) fn add_positions(x: &mut [f32], table: &[f32], sequence: usize) {
     }
 }
 
+/// Adds position embeddings to rows of `width` of a batch of sequences of `seq`, of which `first` come before.
+pub(crate) fn add_positions_from(
+    x: &mut [f32],
+    table: &[f32],
+    (width, seq): (usize, usize),
+    first: usize,
+) {
+    for (row, one) in x.chunks_exact_mut(width).enumerate() {
+        let position = (first + row) % seq;
+        super::rows::add_assign(one, &table[position * width..][..width]);
+    }
+}
+
 /// Adds each sequence's gradient `[seq * width]` to the table's first rows.
 pub(crate) fn add_to_positions(table: &mut [f32], grad: &[f32], sequence: usize) {
     for one in grad.chunks_exact(sequence) {

@@ -3,7 +3,7 @@
 use candle_core::Tensor;
 
 use crate::model::{Flight, Shard, ShardPlace, Weights, gather_gradients, reduce};
-use crate::shape::{ModelShape, StageShape};
+use crate::shape::{ModelShape, Recompute, Reduce, Slices, StageShape};
 use crate::units::Pass;
 
 /// How the backward pass is done.
@@ -23,7 +23,13 @@ pub(super) struct Replica {
 
 impl Replica {
     /// Cuts the layers into consecutive stages of the given sizes, each over `tp` ranks.
-    pub(super) fn new(shape: &ModelShape, full: &Weights, sizes: &[usize], tp: usize) -> Self {
+    pub(super) fn new(
+        shape: &ModelShape,
+        full: &Weights,
+        sizes: &[usize],
+        slices: impl Into<Slices>,
+    ) -> Self {
+        let Slices { tp, sequence } = slices.into();
         let mut start = 0;
         let stage = |(index, size): (usize, &usize)| {
             let layers = start..start + size;
@@ -37,6 +43,7 @@ impl Replica {
                 stage: stage.clone(),
                 tp_index,
                 tp,
+                sequence,
             };
             (0..tp)
                 .map(|rank| Shard::new(shape, place(rank), full).unwrap())
@@ -100,8 +107,8 @@ impl Replica {
 
     fn pass(&self, flights: &mut [Vec<Flight>], stage: usize, pass: Pass) {
         let (shards, flights) = (&self.stages[stage], &mut flights[stage]);
-        let tp = shards.len();
-        for step in shards[0].place().stage.steps(pass, tp) {
+        let place = shards[0].place();
+        for step in place.stage.steps(pass, place.slices(), Recompute::None) {
             for (shard, flight) in shards.iter().zip(&mut *flights) {
                 shard.compute(flight, pass, step.segment).unwrap();
             }
@@ -113,12 +120,31 @@ impl Replica {
                 .collect();
             for (kind, parts) in step.reduces.iter().zip(&partials) {
                 let reduced = reduce(*kind, parts).unwrap();
-                assert_eq!(
-                    reduced.elem_count() as u64,
-                    kind.elements(flights[0].tokens(), self.shape.hidden)
-                );
-                for flight in &mut *flights {
-                    flight.put_reduced(reduced.clone());
+                let share = if *kind == Reduce::ScatterHidden {
+                    shards.len()
+                } else {
+                    1
+                };
+                for (flight, reduced) in flights.iter_mut().zip(reduced) {
+                    let whole = kind.elements(flight.tokens(), self.shape.hidden);
+                    assert_eq!((reduced.elem_count() * share) as u64, whole);
+                    flight.put_reduced(reduced);
+                }
+            }
+        }
+    }
+
+    /// With sequence parallelism: sums the norms' gradients over the ranks of each stage.
+    pub(super) fn sum_norms(&self) {
+        for stage in &self.stages {
+            if stage[0].place().slices().cuts_sequence() {
+                let parts: Vec<Vec<Tensor>> = stage
+                    .iter()
+                    .map(|shard| shard.norm_gradients().unwrap())
+                    .collect();
+                let sums = crate::model::sum_gradients(&parts).unwrap();
+                for shard in stage {
+                    shard.set_norm_gradients(&sums).unwrap();
                 }
             }
         }
@@ -150,6 +176,7 @@ impl Replica {
             loss += self.forward(&mut flights);
             self.backward(&mut flights, how);
         }
+        self.sum_norms();
         self.sum_tied();
         loss / count
     }

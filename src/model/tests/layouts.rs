@@ -4,17 +4,17 @@ use super::driver::{
     Backward, Replica, Tolerance, assert_all_close, rough_weights, shape, tokens, values,
 };
 use crate::model::{ModelError, Reference, Shard, ShardPlace, gather, gather_gradients};
-use crate::shape::{Bucket, ModelShape};
+use crate::shape::{Bucket, ModelShape, Recompute, Slices};
 use crate::units::Pass;
 
 const CLOSE: Tolerance = Tolerance(2e-4, 2e-6);
 
 /// Compares a layout with one device: loss, norm, gradients, weights after a clipped step.
-fn compare(shape: &ModelShape, sizes: &[usize], tp: usize, how: Backward) {
+fn compare(shape: &ModelShape, sizes: &[usize], slices: impl Into<Slices>, how: Backward) {
     let weights = rough_weights(shape, 3);
     let batch = tokens(shape, 4, 5);
     let one = Reference::new(shape, &weights).unwrap();
-    let replica = Replica::new(shape, &weights, sizes, tp);
+    let replica = Replica::new(shape, &weights, sizes, slices);
     let expected = one.accumulate(&batch, 1).unwrap();
     let loss = replica.accumulate(&batch, 2, how);
     assert!((loss - expected).abs() < 1e-5, "{loss}, not {expected}");
@@ -36,6 +36,20 @@ fn odd_vocabularies_and_layers_equal_one_device() {
     compare(&odd, &[5], 2, Backward::Whole);
     compare(&odd, &[5], 4, Backward::Split);
     compare(&odd, &[3, 2], 2, Backward::Split);
+}
+
+#[test]
+fn case_9_sequence_parallelism_equals_one_device_norms_and_all() {
+    // Megatron-LM#1446, gpt-neox#1257: layer-norm gradients that differed over TP.
+    let odd = shape([5, 16, 4, 97, 12]);
+    let cut = |tp| Slices { tp, sequence: true };
+    compare(&odd, &[5], cut(2), Backward::Whole);
+    compare(&odd, &[5], cut(4), Backward::Split);
+    compare(&odd, &[3, 2], cut(2), Backward::Split);
+    compare(&odd, &[2, 0, 2, 1], cut(4), Backward::Whole);
+    compare(&odd, &[0, 5, 0], cut(2), Backward::Whole);
+    let untied = ModelShape { tied: false, ..odd };
+    compare(&untied, &[2, 3], cut(2), Backward::Whole);
 }
 
 #[test]
@@ -81,7 +95,7 @@ fn micro_batches_may_overlap_without_changing_a_bit() {
     let run = |overlapped: bool| {
         let replica = Replica::new(&shape, &weights, &[2], 1);
         let shard = &replica.stages[0][0];
-        let steps = |pass| shard.place().stage.steps(pass, 1);
+        let steps = |pass| shard.place().stage.steps(pass, 1, Recompute::None);
         let mut flights = batches
             .each_ref()
             .map(|tokens| replica.flights(tokens, 0.1));
@@ -111,13 +125,17 @@ fn micro_batches_may_overlap_without_changing_a_bit() {
 fn what_is_kept_is_what_the_shape_says() {
     let shape = shape([3, 16, 4, 21, 8]);
     let weights = rough_weights(&shape, 1);
-    for tp in [1, 2, 4] {
-        let replica = Replica::new(&shape, &weights, &[1, 2], tp);
+    let all = [1, 2, 4].map(|tp| [false, true].map(|sequence| Slices { tp, sequence }));
+    for slices in all.into_iter().flatten() {
+        let replica = Replica::new(&shape, &weights, &[1, 2], slices);
         let mut flights = replica.flights(&tokens(&shape, 3, 1), 1.0);
         replica.forward(&mut flights);
         for (shards, flights) in replica.stages.iter().zip(&flights) {
-            let steps = shards[0].place().stage.steps(Pass::Forward, tp);
-            let of = |segment| shape.stash_elements(segment, 3 * shape.seq, tp);
+            let steps = shards[0]
+                .place()
+                .stage
+                .steps(Pass::Forward, slices, Recompute::None);
+            let of = |segment| shape.stash_elements(segment, 3 * shape.seq, slices);
             let predicted: u64 = steps.iter().map(|step| of(step.segment)).sum();
             assert!(
                 flights

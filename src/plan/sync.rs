@@ -1,0 +1,283 @@
+//! What follows the passes: gradients summed over ranks, the global norm, the optimizer, weights gathered.
+
+use super::lower::{Issued, Lowering, ModelLoad};
+use super::{NewOp, OpId, Reduction, What};
+use crate::hardware::Task;
+use crate::mesh::{Axis, Coord};
+use crate::schedule::Action;
+use crate::shape::{Bucket, ModelShape, StageShape, Zero};
+use crate::trace::{FixedMemory, Kind, Label, Stream};
+use crate::units::{Bytes, Collective, Pass, Rank};
+
+/// A collective beside the passes.
+struct Call {
+    kind: Collective,
+    group: u32,
+    what: Reduction,
+    elements: u64,
+    /// Bytes of an element.
+    each: u64,
+    name: &'static str,
+    stage: u32,
+}
+
+impl Lowering<'_> {
+    /// Sums a bucket of gradients over the data ranks; with `ZeRO`, each gets its share of the sum.
+    pub(super) fn reduce_bucket(
+        &mut self,
+        issued: &mut Issued,
+        load: &ModelLoad<'_>,
+        (stage, bucket, after): (u32, Bucket, OpId),
+    ) {
+        if self.job.mesh.dp() == 1 {
+            return;
+        }
+        let (kind, name) = if load.methods.zero == Zero::Off {
+            (Collective::AllReduce, "all-reduce gradients")
+        } else {
+            (Collective::ReduceScatter, "reduce-scatter gradients")
+        };
+        let call = Call {
+            kind,
+            group: self.group_of(Axis::Dp, issued.at),
+            what: Reduction::Gradients(bucket),
+            elements: self.bucket_params(load.shape, stage, bucket),
+            each: load.precision.grad_bytes(load.methods.grad_dtype),
+            name,
+            stage,
+        };
+        self.synchronising(issued, &call, &[after]);
+    }
+
+    /// With `ZeRO` 3: before its first forward and its first backward of a step, a stage gathers its weights.
+    pub(super) fn gather_weights(&mut self, issued: &mut Issued, action: Action) -> Option<OpId> {
+        let super::lower::Load::Model(load) = self.job.load else {
+            return None;
+        };
+        if load.methods.zero < Zero::Parameters || self.job.mesh.dp() == 1 {
+            return None;
+        }
+        let pass = match action.pass {
+            Pass::Forward => Pass::Forward,
+            Pass::Backward | Pass::InputGrad => Pass::Backward,
+            Pass::WeightGrad => return None,
+        };
+        if let Some(&known) = issued.gathered.get(&(pass, action.stage)) {
+            return Some(known);
+        }
+        let call = Call {
+            kind: Collective::AllGather,
+            group: self.group_of(Axis::Dp, issued.at),
+            what: Reduction::Weights(action.stage),
+            elements: self.stage_params(load.shape, action.stage as usize),
+            each: load.precision.bytes(),
+            name: "all-gather weights",
+            stage: action.stage,
+        };
+        let id = self.collective(&call, &[]);
+        issued.gathered.insert((pass, action.stage), id);
+        Some(id)
+    }
+
+    /// After the passes.
+    pub(super) fn synchronise(&mut self, issued: &mut Issued, load: &ModelLoad<'_>) {
+        let Some(last) = issued.last else {
+            return;
+        };
+        if !load.overlap {
+            for (stage, bucket, _) in std::mem::take(&mut issued.buckets) {
+                self.reduce_bucket(issued, load, (stage, bucket, last));
+            }
+        }
+        self.reduce_sequence(issued, load, last);
+        self.reduce_tied(issued, load, last);
+        self.reduce_norm(issued, load, last);
+        let params = self.rank_params(issued.at.pp, load.shape);
+        let task = self.program.task(Task::Optimizer {
+            params: self.share(params, load.methods.zero, Zero::Optimizer),
+        });
+        let op = NewOp {
+            what: What::Optimizer,
+            stream: Stream::Compute,
+            task,
+            label: self.templates.optimizer,
+            micro_batch: 0,
+            stage: 0,
+            memory: 0,
+        };
+        let optimizer = self.program.issue(op, &issued.syncs);
+        if matches!(load.methods.zero, Zero::Optimizer | Zero::Gradients) {
+            self.gather_updated(issued, load, optimizer);
+        }
+    }
+
+    /// With `ZeRO` 1 and 2: each rank has updated its share of the weights, and all get all.
+    fn gather_updated(&mut self, issued: &mut Issued, load: &ModelLoad<'_>, optimizer: OpId) {
+        if self.job.mesh.dp() == 1 {
+            return;
+        }
+        let stages: Vec<usize> = self.job.schedule.stages_of(issued.at.pp).collect();
+        for stage in stages {
+            let call = Call {
+                kind: Collective::AllGather,
+                group: self.group_of(Axis::Dp, issued.at),
+                what: Reduction::Weights(stage as u32),
+                elements: self.stage_params(load.shape, stage),
+                each: load.precision.bytes(),
+                name: "all-gather weights",
+                stage: stage as u32,
+            };
+            self.collective(&call, &[optimizer]);
+        }
+    }
+
+    /// With sequence parallelism each rank's gradients of norms are of its share of the tokens.
+    fn reduce_sequence(&mut self, issued: &mut Issued, load: &ModelLoad<'_>, last: OpId) {
+        if !load.slices(self.job.mesh.tp()).cuts_sequence() {
+            return;
+        }
+        let stages = self.job.schedule.stages_of(issued.at.pp);
+        let norms: usize = stages.map(|stage| self.program.stages[stage].norms()).sum();
+        let call = Call {
+            kind: Collective::AllReduce,
+            group: self.group_of(Axis::Tp, issued.at),
+            what: Reduction::SequenceNorms,
+            elements: 2 * (norms * load.shape.hidden) as u64,
+            each: load.precision.grad_bytes(load.methods.grad_dtype),
+            name: "all-reduce norms' gradients",
+            stage: 0,
+        };
+        self.after_all(issued, &call, last);
+    }
+
+    /// First and last stage sum the gradient of the embedding that both hold.
+    fn reduce_tied(&mut self, issued: &mut Issued, load: &ModelLoad<'_>, last: OpId) {
+        let (Some(&first_holder), Some(&last_holder)) =
+            (self.program.holders.first(), self.program.holders.last())
+        else {
+            return;
+        };
+        let holds = issued.at.pp == first_holder || issued.at.pp == last_holder;
+        if !load.shape.tied || self.program.stages.len() == 1 || !holds {
+            return;
+        }
+        let ends = [first_holder, last_holder].into_iter();
+        let mut ranks: Vec<Rank> = ends
+            .map(|pp| self.job.mesh.rank(Coord { pp, ..issued.at }))
+            .collect();
+        ranks.sort_unstable();
+        // A rank that holds both (a V placement) sums its own two: a group of one, which costs nothing.
+        ranks.dedup();
+        let call = Call {
+            kind: Collective::AllReduce,
+            group: self.group(Axis::Embedding, ranks[0], || ranks),
+            what: Reduction::TiedEmbedding,
+            elements: load.shape.embedding_params(self.job.mesh.tp()),
+            each: load.precision.grad_bytes(load.methods.grad_dtype),
+            name: "all-reduce tied embedding",
+            stage: 0,
+        };
+        self.after_all(issued, &call, last);
+    }
+
+    /// A replica's ranks sum the squares of their gradients; with `ZeRO`, all ranks do, as each has squared
+    /// its share alone.
+    fn reduce_norm(&mut self, issued: &mut Issued, load: &ModelLoad<'_>, last: OpId) {
+        let mesh = self.job.mesh;
+        let shared = load.methods.zero != Zero::Off && mesh.dp() > 1;
+        if mesh.tp() * mesh.pp() == 1 && !shared {
+            return;
+        }
+        let axis = if shared { Axis::World } else { Axis::Model };
+        let call = Call {
+            kind: Collective::AllReduce,
+            group: self.group_of(axis, issued.at),
+            what: Reduction::Norm,
+            elements: 1,
+            each: 4,
+            name: "all-reduce gradient norm",
+            stage: 0,
+        };
+        self.after_all(issued, &call, last);
+    }
+
+    fn after_all(&mut self, issued: &mut Issued, call: &Call, last: OpId) {
+        let mut waits = issued.syncs.clone();
+        waits.push(last);
+        self.synchronising(issued, call, &waits);
+    }
+
+    fn synchronising(&mut self, issued: &mut Issued, call: &Call, waits: &[OpId]) {
+        let id = self.collective(call, waits);
+        issued.syncs.push(id);
+    }
+
+    fn collective(&mut self, call: &Call, waits: &[OpId]) -> OpId {
+        let bytes = Bytes(call.elements * call.each);
+        let task = self.collective_task(call.kind, call.group, bytes);
+        let axis = self.program.groups[call.group as usize].axis;
+        let label = Label {
+            group: Some(axis.name().into()),
+            bytes: bytes.0,
+            ..Label::new(Kind::from(call.kind), call.name)
+        };
+        let label = self
+            .templates
+            .sync_label(&mut self.program, label, call.what);
+        let op = NewOp {
+            what: What::Collective {
+                kind: call.kind,
+                group: call.group,
+                what: call.what,
+                elements: call.elements,
+            },
+            stream: Stream::Dp,
+            task,
+            label,
+            micro_batch: 0,
+            stage: call.stage,
+            memory: 0,
+        };
+        self.program.issue(op, waits)
+    }
+
+    fn bucket_params(&self, shape: &ModelShape, stage: u32, bucket: Bucket) -> u64 {
+        let StageShape { first, last, .. } = self.program.stages[stage as usize];
+        let head_has_matrix = last && (!first || !shape.tied);
+        shape.bucket_params(bucket, self.job.mesh.tp(), head_has_matrix)
+    }
+
+    fn stage_params(&self, shape: &ModelShape, stage: usize) -> u64 {
+        let buckets = self.program.stages[stage].buckets().into_iter();
+        buckets
+            .map(|bucket| self.bucket_params(shape, stage as u32, bucket))
+            .sum()
+    }
+
+    fn rank_params(&self, pp: usize, shape: &ModelShape) -> u64 {
+        let stages = self.job.schedule.stages_of(pp);
+        stages.map(|stage| self.stage_params(shape, stage)).sum()
+    }
+
+    /// A rank's share of what data ranks share from a stage of `ZeRO` on.
+    fn share(&self, whole: u64, zero: Zero, from: Zero) -> u64 {
+        if zero >= from {
+            whole.div_ceil(self.job.mesh.dp() as u64)
+        } else {
+            whole
+        }
+    }
+
+    /// What a rank holds from step to step.
+    pub(super) fn fixed_memory(&self, at: Coord, load: &ModelLoad<'_>) -> FixedMemory {
+        let params = self.rank_params(at.pp, load.shape);
+        let zero = load.methods.zero;
+        let share = |from| Bytes(self.share(params, zero, from));
+        let (precision, grads) = (load.precision, load.methods.grad_dtype);
+        FixedMemory {
+            parameters: share(Zero::Parameters) * precision.bytes(),
+            gradients: share(Zero::Gradients) * precision.grad_bytes(grads),
+            optimizer: share(Zero::Optimizer) * precision.optimizer_bytes(),
+        }
+    }
+}
