@@ -70,6 +70,7 @@ impl Bench {
         let mesh = Mesh::new(dp, tp, pp).expect("a mesh");
         Arc::new(
             lower(&Job {
+                fold: None,
                 mesh,
                 schedule: &schedule,
                 load,

@@ -173,6 +173,93 @@ impl Mesh {
     }
 }
 
+/// Ranks that do the same at the same time, each told by one of them: cost then grows with what differs, not
+/// with the number of GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fold {
+    /// All ranks.
+    pub mesh: Mesh,
+    /// Data-parallel replicas that differ.
+    dp: Vec<Share>,
+    /// Tensor-parallel slices that differ.
+    tp: Vec<Share>,
+}
+
+/// One of several that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    /// Which.
+    index: usize,
+    /// How many there are.
+    count: usize,
+}
+
+impl Fold {
+    /// Every rank for itself.
+    pub fn none(mesh: Mesh) -> Self {
+        let each = |degree| (0..degree).map(|index| Share { index, count: 1 }).collect();
+        Self {
+            dp: each(mesh.dp),
+            tp: each(mesh.tp),
+            mesh,
+        }
+    }
+
+    /// One replica and one slice for all, if nodes of so many GPUs cut all of them alike.
+    pub fn whole(mesh: Mesh, gpus_per_node: usize) -> Option<Self> {
+        let fits = |n: usize| n.is_multiple_of(gpus_per_node) || gpus_per_node.is_multiple_of(n);
+        let one = |count| vec![Share { index: 0, count }];
+        (fits(mesh.tp) && fits(mesh.tp * mesh.dp)).then(|| Self {
+            dp: one(mesh.dp),
+            tp: one(mesh.tp),
+            mesh,
+        })
+    }
+
+    /// The ranks that stand for all.
+    pub fn cells(&self) -> Mesh {
+        Mesh {
+            dp: self.dp.len(),
+            tp: self.tp.len(),
+            pp: self.mesh.pp,
+        }
+    }
+
+    /// Where one that stands for others is among all.
+    pub fn coord(&self, cell: Coord) -> Coord {
+        Coord {
+            dp: self.dp[cell.dp].index,
+            tp: self.tp[cell.tp].index,
+            pp: cell.pp,
+        }
+    }
+
+    /// For how many it stands along an axis that is data- or tensor-parallel.
+    pub fn count(&self, axis: Axis, cell: Coord) -> usize {
+        match axis {
+            Axis::Dp => self.dp[cell.dp].count,
+            Axis::Tp => self.tp[cell.tp].count,
+            Axis::Pp | Axis::Model | Axis::Embedding | Axis::World => 1,
+        }
+    }
+
+    /// For how many ranks it stands.
+    pub fn ranks(&self, cell: Coord) -> usize {
+        self.count(Axis::Dp, cell) * self.count(Axis::Tp, cell)
+    }
+
+    /// For how many groups along `axis` the one of `cell` stands.
+    pub fn groups(&self, axis: Axis, cell: Coord) -> usize {
+        let (dp, tp) = (self.count(Axis::Dp, cell), self.count(Axis::Tp, cell));
+        match axis {
+            Axis::Dp => tp,
+            Axis::Tp | Axis::Model => dp,
+            Axis::Pp | Axis::Embedding => dp * tp,
+            Axis::World => 1,
+        }
+    }
+}
+
 /// How stages lie on pipeline ranks when each rank holds several (chunks).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Placement {

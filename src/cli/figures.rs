@@ -70,7 +70,7 @@ pub(super) fn ranks(ranks: &[RankReport], makespan_s: f64) -> String {
     let rows = folded(ranks);
     let (unit, scale) = unit_of(makespan_s);
     let time = |seconds: f64| three_digits(seconds * scale);
-    let is_folded = rows.len() < ranks.len();
+    let is_folded = rows.iter().any(|(_, count)| *count > 1);
     let has_memory = ranks
         .iter()
         .any(|rank| rank.peak_memory_bytes.total() > Bytes::ZERO);
@@ -103,13 +103,13 @@ pub(super) fn ranks(ranks: &[RankReport], makespan_s: f64) -> String {
 }
 
 /// Ranks with how many are like each: all of one pipeline position with the same figures, if there are many.
-fn folded(ranks: &[RankReport]) -> Vec<(RankReport, usize)> {
+fn folded(ranks: &[RankReport]) -> Vec<(RankReport, u32)> {
     if ranks.len() <= FEW_RANKS {
-        return ranks.iter().map(|&rank| (rank, 1)).collect();
+        return ranks.iter().map(|&rank| (rank, rank.count)).collect();
     }
-    let mut rows: Vec<(RankReport, usize)> = Vec::new();
+    let mut rows: Vec<(RankReport, u32)> = Vec::new();
     for &rank in ranks {
-        let alike = |(row, _): &&mut (RankReport, usize)| {
+        let alike = |(row, _): &&mut (RankReport, u32)| {
             let RankReport {
                 rank: number,
                 dp,
@@ -126,8 +126,8 @@ fn folded(ranks: &[RankReport]) -> Vec<(RankReport, usize)> {
                     }
         };
         match rows.iter_mut().find(alike) {
-            Some((_, count)) => *count += 1,
-            None => rows.push((rank, 1)),
+            Some((_, count)) => *count += rank.count,
+            None => rows.push((rank, rank.count)),
         }
     }
     rows

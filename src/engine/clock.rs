@@ -41,6 +41,8 @@ struct Run<'a> {
     owners: Vec<u32>,
     times: Vec<Times>,
     ranks: Vec<RankState>,
+    /// The replica of each rank.
+    replica_of: Vec<usize>,
     /// End of the last pass of each replica.
     replicas: Vec<Nanos>,
     trace: Trace,
@@ -70,13 +72,18 @@ impl<'a> Run<'a> {
     fn new(plan: &'a Plan) -> Self {
         let program = plan.program();
         let ranks = program.mesh.ranks();
-        let info = |(index, at): (usize, crate::mesh::Coord)| RankInfo {
-            rank: Rank(index as u32),
-            dp: at.dp as u32,
-            tp: at.tp as u32,
-            pp: at.pp as u32,
-            pipeline_end: Nanos::ZERO,
-            peak_in_flight: program.peak_in_flight[index],
+        let fold = &program.fold;
+        let info = |(index, cell): (usize, crate::mesh::Coord)| {
+            let at = fold.coord(cell);
+            RankInfo {
+                rank: fold.mesh.rank(at),
+                dp: at.dp as u32,
+                tp: at.tp as u32,
+                pp: at.pp as u32,
+                count: fold.ranks(cell) as u32,
+                pipeline_end: Nanos::ZERO,
+                peak_in_flight: program.peak_in_flight[index],
+            }
         };
         let infos = program.mesh.coords().enumerate().map(info).collect();
         let mut trace = Trace::new(infos, program.labels.clone());
@@ -100,6 +107,7 @@ impl<'a> Run<'a> {
             owners,
             times: vec![Times::default(); program.ops().len()],
             ranks: vec![RankState::default(); ranks],
+            replica_of: program.mesh.coords().map(|at| at.dp).collect(),
             replicas: vec![Nanos::ZERO; program.mesh.dp()],
             trace,
             blockers: Vec::new(),
@@ -178,7 +186,7 @@ impl<'a> Run<'a> {
                         phase: Phase::Busy,
                     };
                     self.trace.lane_mut(rank, Stream::Passes).push(span);
-                    let replica = &mut self.replicas[self.trace.ranks[rank].dp as usize];
+                    let replica = &mut self.replicas[self.replica_of[rank]];
                     *replica = (*replica).max(end);
                 }
             }
@@ -215,11 +223,10 @@ impl<'a> Run<'a> {
         };
         self.trace.lane_mut(rank, op.stream).push(span);
         if let What::Send { to, .. } = op.what {
-            let from = Rank(rank as u32);
             self.trace.arrows.push(Arrow {
-                from,
+                from: self.trace.ranks[rank].rank,
                 left: start,
-                to,
+                to: self.trace.ranks[to.index()].rank,
                 arrived: end,
                 label: op.label,
             });
@@ -287,7 +294,7 @@ impl<'a> Run<'a> {
         let bubble = if is_pass {
             Nanos::ZERO
         } else {
-            self.replicas[self.trace.ranks[rank].dp as usize]
+            self.replicas[self.replica_of[rank]]
         };
         let lane = self.trace.lane_mut(rank, Stream::Compute);
         let rest = if is_pass { Phase::Idle } else { Phase::Waiting };
@@ -313,7 +320,7 @@ impl<'a> Run<'a> {
             .labels
             .push(Label::new(Kind::End, "end of the step"));
         for rank in 0..self.ranks.len() {
-            let pipeline_end = self.replicas[self.trace.ranks[rank].dp as usize];
+            let pipeline_end = self.replicas[self.replica_of[rank]];
             self.trace.ranks[rank].pipeline_end = pipeline_end;
             let from = self.ranks[rank].free[Stream::Compute as usize];
             let lane = self.trace.lane_mut(rank, Stream::Compute);

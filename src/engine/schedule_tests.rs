@@ -18,6 +18,7 @@ fn run(kind: ScheduleKind, [pp, m, v]: [usize; 3], times: PassTimes) -> Option<T
     };
     let schedule = kind.build(pp, m, v).ok()?;
     let plan = lower(&Job {
+        fold: None,
         mesh: Mesh::new(1, 1, pp).unwrap(),
         schedule: &schedule,
         load: Load::Passes,

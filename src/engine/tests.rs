@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hardware::{CostModel, Hardware, PassTimes, Precision, Price, Pricing as _};
-use crate::mesh::Mesh;
+use crate::mesh::{Fold, Mesh};
 use crate::plan::{Job, Load, ModelLoad, Plan, Reduction, What, lower};
 use crate::schedule::{Schedule, ScheduleKind};
-use crate::shape::{GradFormat, Methods, ModelShape};
+use crate::shape::{GradFormat, Methods, ModelShape, Zero};
 use crate::trace::{Bubbles, Memory, Trace};
 use crate::units::{Nanos, Pass};
 
@@ -17,6 +17,7 @@ const EVEN: [ScheduleKind; 2] = [ScheduleKind::GPipe, ScheduleKind::OneFOneB];
 fn passes(kind: ScheduleKind, pp: usize, m: usize) -> Plan {
     let schedule = kind.build(pp, m, 1).unwrap();
     lower(&Job {
+        fold: None,
         mesh: Mesh::new(1, 1, pp).unwrap(),
         schedule: &schedule,
         load: Load::Passes,
@@ -152,6 +153,7 @@ fn model_plan(
     };
     let mesh = Mesh::new(dp, tp, pp).unwrap();
     lower(&Job {
+        fold: None,
         mesh,
         schedule: &schedule,
         load: Load::Model(load),
@@ -233,6 +235,7 @@ fn the_time_of_a_rank_sums_to_the_makespan_on_pytorchs_schedules_too() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         let schedule = Schedule::from_csv(&text).unwrap();
         let plan = lower(&Job {
+            fold: None,
             mesh: Mesh::new(1, 1, schedule.pp()).unwrap(),
             schedule: &schedule,
             load: Load::Passes,
@@ -303,5 +306,52 @@ fn measured_times_take_their_place_on_the_same_clock() {
     let (once, twice) = (simulate(&plan, &costs), measured(&plan, &costs, &slow));
     for rank in 0..8 {
         assert_eq!(twice.split(rank).compute, once.split(rank).compute * 2);
+    }
+}
+
+#[test]
+fn ranks_that_are_alike_may_be_told_by_one() {
+    let costs = classroom();
+    for degrees in [[4, 2, 4], [2, 4, 2], [8, 1, 2], [1, 4, 4]] {
+        for (kind, zero) in [
+            (ScheduleKind::OneFOneB, Zero::Off),
+            (ScheduleKind::ZbV, Zero::Optimizer),
+        ] {
+            let [dp, tp, pp] = degrees;
+            let mesh = Mesh::new(dp, tp, pp).unwrap();
+            let shape = ModelShape::preset("nano").unwrap();
+            let schedule = kind.build(pp, 8, kind.chunks().count()).unwrap();
+            let methods = Methods {
+                zero,
+                ..Methods::default()
+            };
+            let load = Load::Model(ModelLoad {
+                shape: &shape,
+                micro_batch_size: 2,
+                precision: Precision::F32,
+                overlap: true,
+                methods,
+                gpus_per_node: 4,
+            });
+            let run = |fold: Option<&Fold>| {
+                let job = Job {
+                    mesh,
+                    fold,
+                    schedule: &schedule,
+                    load,
+                };
+                simulate(&lower(&job).unwrap(), &costs)
+            };
+            let fold = Fold::whole(mesh, 4).unwrap();
+            let (all, told) = (run(None), run(Some(&fold)));
+            assert_eq!(told.makespan, all.makespan);
+            assert_eq!(told.gpus(), all.gpus());
+            assert_eq!(told.bubbles(), all.bubbles());
+            for index in 0..told.ranks.len() {
+                let rank = told.ranks[index].rank.index();
+                assert_eq!(told.split(index), all.split(rank));
+                assert_eq!(told.memory[index], all.memory[rank]);
+            }
+        }
     }
 }

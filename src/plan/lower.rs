@@ -6,7 +6,7 @@ use super::layout::check_tensor;
 use super::stage::{PassTemplate, ReduceTemplate, Templates};
 use super::{Group, NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, TaskId, What};
 use crate::hardware::{Precision, Task};
-use crate::mesh::{Axis, Coord, Mesh, split_layers};
+use crate::mesh::{Axis, Coord, Fold, Mesh, split_layers};
 use crate::schedule::{Action, Schedule, Turn};
 use crate::shape::{Bucket, Methods, ModelShape, Segment, Slices, StageShape};
 use crate::trace::{Kind, Label, LabelId, Stream};
@@ -20,6 +20,8 @@ const MAX_OPS: u64 = 1 << 25;
 pub struct Job<'a> {
     /// Who is where.
     pub mesh: Mesh,
+    /// Which ranks stand for others; none do if absent.
+    pub fold: Option<&'a Fold>,
     /// The order of work.
     pub schedule: &'a Schedule,
     /// What a pass is made of.
@@ -64,7 +66,10 @@ impl ModelLoad<'_> {
 
 /// Lowers and checks.
 pub fn lower(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let mut program = Program::new(job.mesh);
+    let fold = job.fold.cloned().unwrap_or_else(|| Fold::none(job.mesh));
+    let cells = fold.cells();
+    let mut program = Program::new(cells);
+    program.fold = fold;
     if job.schedule.pp() != job.mesh.pp() {
         let (rows, pp) = (job.schedule.pp(), job.mesh.pp());
         return Err(PlanError::Layout(format!(
@@ -78,7 +83,7 @@ pub fn lower(job: &Job<'_>) -> Result<Plan, PlanError> {
     program.holders = (0..program.stages.len())
         .map(|stage| job.schedule.holder(stage))
         .collect();
-    check_size(job, &program.stages)?;
+    check_size(job, &program)?;
     let templates = Templates::new(job, &mut program);
     let mut lowering = Lowering {
         job,
@@ -88,7 +93,7 @@ pub fn lower(job: &Job<'_>) -> Result<Plan, PlanError> {
         groups: HashMap::new(),
         per_node: Vec::new(),
     };
-    for rank in 0..job.mesh.ranks() as u32 {
+    for rank in 0..cells.ranks() as u32 {
         lowering.rank(Rank(rank))?;
     }
     lowering.program.check()
@@ -114,12 +119,13 @@ fn stages(job: &Job<'_>) -> Result<Vec<StageShape>, PlanError> {
         .collect())
 }
 
-fn check_size(job: &Job<'_>, stages: &[StageShape]) -> Result<(), PlanError> {
-    let per_pass: u64 = stages
+fn check_size(job: &Job<'_>, program: &Program) -> Result<(), PlanError> {
+    let per_pass: u64 = program
+        .stages
         .iter()
         .map(|stage| 4 * (2 * stage.layers.len() as u64 + 6))
         .sum();
-    let replicas = (job.mesh.dp() * job.mesh.tp()) as u64;
+    let replicas = (program.mesh.dp() * program.mesh.tp()) as u64;
     let about = per_pass
         .saturating_mul(2 * job.schedule.micro_batches() as u64)
         .saturating_mul(replicas);
@@ -163,7 +169,7 @@ pub(super) struct Issued {
 
 impl Lowering<'_> {
     fn rank(&mut self, rank: Rank) -> Result<(), PlanError> {
-        let at = self.job.mesh.coord(rank);
+        let at = self.program.mesh.coord(rank);
         let turns = &self.job.schedule.rows()[at.pp];
         let mut grads_left = HashMap::new();
         for action in turns
@@ -242,7 +248,7 @@ impl Lowering<'_> {
             };
             return made.ok_or_else(early).map(Some);
         }
-        let from = self.job.mesh.rank(Coord {
+        let from = self.program.mesh.rank(Coord {
             pp: holder,
             ..issued.at
         });
@@ -273,7 +279,7 @@ impl Lowering<'_> {
         let (Some(end), Some(made), false) = (issued.last, made, holder == issued.at.pp) else {
             return;
         };
-        let to = self.job.mesh.rank(Coord {
+        let to = self.program.mesh.rank(Coord {
             pp: holder,
             ..issued.at
         });
@@ -423,7 +429,7 @@ impl Lowering<'_> {
 
     /// The group along `axis` of the rank at `at`; its members are listed once for all of them.
     pub(super) fn group_of(&mut self, axis: Axis, at: Coord) -> u32 {
-        let mesh = self.job.mesh;
+        let mesh = self.program.mesh;
         let first = match axis {
             Axis::Dp => Coord { dp: 0, ..at },
             Axis::Tp => Coord { tp: 0, ..at },
@@ -451,12 +457,14 @@ impl Lowering<'_> {
         }
         let ranks = members();
         let id = self.program.groups.len() as u32;
-        self.per_node.push(self.members_of_a_node(&ranks));
-        self.program.groups.push(Group { axis, ranks });
+        let (size, per_node) = self.size(axis, &ranks);
+        self.per_node.push(per_node);
+        self.program.groups.push(Group { axis, ranks, size });
         self.groups.insert((axis, first), id);
         id
     }
 
+    /// The node of one of all ranks.
     fn node(&self, rank: Rank) -> usize {
         match self.job.load {
             Load::Model(load) => rank.index() / load.gpus_per_node.max(1),
@@ -464,13 +472,31 @@ impl Lowering<'_> {
         }
     }
 
-    /// How many of the ranks are in the first one's node.
-    fn members_of_a_node(&self, ranks: &[Rank]) -> usize {
-        let first = self.node(ranks[0]);
-        ranks
-            .iter()
-            .filter(|&&rank| self.node(rank) == first)
-            .count()
+    /// One of all ranks.
+    fn real(&self, cell: Rank) -> Rank {
+        let fold = &self.program.fold;
+        fold.mesh.rank(fold.coord(self.program.mesh.coord(cell)))
+    }
+
+    /// How many ranks the group along `axis` with these cells really has, and how many of them are in the
+    /// first one's node.
+    fn size(&self, axis: Axis, cells: &[Rank]) -> (usize, usize) {
+        let mesh = self.program.fold.mesh;
+        let first = self.real(cells[0]);
+        let members = match axis {
+            Axis::Embedding => cells.iter().map(|&cell| self.real(cell)).collect(),
+            // Too many to be listed, and one after the other.
+            Axis::World => {
+                let per_node = match self.job.load {
+                    Load::Model(load) => load.gpus_per_node,
+                    Load::Passes => mesh.ranks(),
+                };
+                return (mesh.ranks(), per_node.min(mesh.ranks()));
+            }
+            Axis::Dp | Axis::Tp | Axis::Pp | Axis::Model => mesh.group(axis, mesh.coord(first)),
+        };
+        let together = |rank: &&Rank| self.node(**rank) == self.node(first);
+        (members.len(), members.iter().filter(together).count())
     }
 
     pub(super) fn collective_task(&mut self, kind: Collective, group: u32, bytes: Bytes) -> TaskId {
@@ -478,7 +504,7 @@ impl Lowering<'_> {
         let task = Task::Collective {
             kind,
             bytes,
-            ranks: self.program.groups[group].ranks.len(),
+            ranks: self.program.groups[group].size,
             per_node: self.per_node[group],
         };
         self.program.task(task)
@@ -493,7 +519,7 @@ impl Lowering<'_> {
         };
         let task = Task::Send {
             bytes: self.templates.message,
-            leaves_node: self.node(from) != self.node(to),
+            leaves_node: self.node(self.real(from)) != self.node(self.real(to)),
             alike,
         };
         self.program.task(task)

@@ -16,7 +16,7 @@ pub use layout::{Layout, LayoutError};
 pub use lower::{Job, Load, ModelLoad, lower};
 
 use crate::hardware::Task;
-use crate::mesh::{Axis, Mesh};
+use crate::mesh::{Axis, Fold, Mesh};
 use crate::shape::{Bucket, Methods, Reduce, Segment, StageShape};
 use crate::trace::{FixedMemory, Label, LabelId, Stream};
 use crate::units::{Collective, Pass, Rank};
@@ -144,6 +144,8 @@ pub struct Group {
     pub axis: Axis,
     /// Its members, ascending.
     pub ranks: Vec<Rank>,
+    /// How many ranks they stand for.
+    pub size: usize,
 }
 
 /// What ranks say they will do; not yet checked.
@@ -151,6 +153,8 @@ pub struct Group {
 pub struct Program {
     /// Who is where.
     pub mesh: Mesh,
+    /// For whom each stands.
+    pub fold: Fold,
     /// The stages.
     pub stages: Vec<StageShape>,
     /// The pipeline rank that holds each stage.
@@ -180,6 +184,7 @@ impl Program {
     pub fn new(mesh: Mesh) -> Self {
         Self {
             mesh,
+            fold: Fold::none(mesh),
             stages: Vec::new(),
             holders: Vec::new(),
             groups: Vec::new(),

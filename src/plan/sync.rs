@@ -49,18 +49,21 @@ impl Lowering<'_> {
         self.synchronising(issued, &call, &[after]);
     }
 
-    /// With `ZeRO` 3: before its first forward and its first backward of a step, a stage gathers its weights.
+    /// Before its first forward of a step a stage gathers the weights that each replica updated its share of at the
+    /// end of the step before (`ZeRO`, overlapped); with `ZeRO` 3 also before its first backward.
     pub(super) fn gather_weights(&mut self, issued: &mut Issued, action: Action) -> Option<OpId> {
         let super::lower::Load::Model(load) = self.job.load else {
             return None;
         };
-        if load.methods.zero < Zero::Parameters || self.job.mesh.dp() == 1 {
+        let zero = load.methods.zero;
+        let gathers = zero == Zero::Parameters || zero > Zero::Off && load.overlap;
+        if !gathers || self.job.mesh.dp() == 1 {
             return None;
         }
         let pass = match action.pass {
             Pass::Forward => Pass::Forward,
-            Pass::Backward | Pass::InputGrad => Pass::Backward,
-            Pass::WeightGrad => return None,
+            Pass::Backward | Pass::InputGrad if zero == Zero::Parameters => Pass::Backward,
+            Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return None,
         };
         if let Some(&known) = issued.gathered.get(&(pass, action.stage)) {
             return Some(known);
@@ -106,7 +109,7 @@ impl Lowering<'_> {
             memory: 0,
         };
         let optimizer = self.program.issue(op, &issued.syncs);
-        if matches!(load.methods.zero, Zero::Optimizer | Zero::Gradients) {
+        if matches!(load.methods.zero, Zero::Optimizer | Zero::Gradients) && !load.overlap {
             self.gather_updated(issued, load, optimizer);
         }
     }
@@ -163,7 +166,7 @@ impl Lowering<'_> {
         }
         let ends = [first_holder, last_holder].into_iter();
         let mut ranks: Vec<Rank> = ends
-            .map(|pp| self.job.mesh.rank(Coord { pp, ..issued.at }))
+            .map(|pp| self.program.mesh.rank(Coord { pp, ..issued.at }))
             .collect();
         ranks.sort_unstable();
         // A rank that holds both (a V placement) sums its own two: a group of one, which costs nothing.

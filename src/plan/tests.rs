@@ -29,6 +29,7 @@ fn lowered(shape: &ModelShape, degrees: [usize; 3], m: usize) -> Plan {
     let schedule = ScheduleKind::OneFOneB.build(pp, m, 1).unwrap();
     let mesh = Mesh::new(dp, tp, pp).unwrap();
     lower(&Job {
+        fold: None,
         mesh,
         schedule: &schedule,
         load: load(shape),
@@ -42,6 +43,7 @@ fn by_hand(write: impl FnOnce(&mut Program, NewOp)) -> Result<Plan, PlanError> {
     program.groups.push(Group {
         axis: Axis::Dp,
         ranks: vec![Rank(0), Rank(1)],
+        size: 2,
     });
     let task = program.task(Task::Collective {
         kind: Collective::AllReduce,
@@ -171,6 +173,7 @@ fn a_schedule_that_deadlocks_is_refused() {
     let schedule = Schedule::from_csv(csv).unwrap();
     let mesh = Mesh::new(1, 1, 2).unwrap();
     let error = lower(&Job {
+        fold: None,
         mesh,
         schedule: &schedule,
         load: Load::Passes,
@@ -230,6 +233,7 @@ fn each_parameter_is_reduced_over_the_data_ranks_once() {
             };
             let load = Load::Model(ModelLoad { overlap, ..load });
             let plan = lower(&Job {
+                fold: None,
                 mesh,
                 schedule: &schedule,
                 load,

@@ -35,7 +35,11 @@ pub(super) fn column(trace: &Trace, overview: &Overview, (rows, sizes): (&Rows, 
 
 /// What a rank is called.
 pub(super) fn name(trace: &Trace, rank_index: usize) -> String {
-    format!("GPU {}", trace.ranks[rank_index].rank)
+    let info = &trace.ranks[rank_index];
+    match info.count {
+        1 => format!("GPU {}", info.rank),
+        count => format!("GPU {} ×{count}", info.rank),
+    }
 }
 
 /// Where a rank stands, along the axes that are more than one long.

@@ -38,6 +38,7 @@ impl Sample {
                         dp,
                         tp,
                         pp,
+                        count: 1,
                         pipeline_end: Nanos(pipeline_end),
                         peak_in_flight: self.micro_batches.min(self.pp - pp),
                     });

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::hardware::{CostModel, Hardware, HardwareError, PassTimes, Precision, Pricing};
-use crate::mesh::MeshError;
+use crate::mesh::{Fold, MeshError};
 use crate::plan::{Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, lower};
 use crate::schedule::{Schedule, ScheduleError, Shares};
 use crate::shape::{Methods, ModelShape, Recompute, Segment, ShapeError, Zero};
@@ -171,6 +171,9 @@ impl Default for Config {
     }
 }
 
+/// The most ranks that are simulated each by itself.
+const MOST_UNFOLDED: usize = 128;
+
 /// The most memory that all emulated ranks may take.
 const MOST_EMULATED: Bytes = Bytes(12 << 30);
 
@@ -194,8 +197,15 @@ impl Config {
         }
     }
 
-    /// Checked and lowered.
+    /// Checked and lowered; of many ranks, those that are alike told by one.
     pub fn plan(&self) -> Result<Plan, ConfigError> {
+        let mesh = self.layout.mesh()?;
+        let many = mesh.ranks() > MOST_UNFOLDED;
+        let fold = Fold::whole(mesh, self.hardware.gpus_per_node).filter(|_| many);
+        self.plan_of(fold.as_ref())
+    }
+
+    fn plan_of(&self, fold: Option<&Fold>) -> Result<Plan, ConfigError> {
         self.check()?;
         let mesh = self.layout.mesh()?;
         let schedule = self.schedule()?;
@@ -204,6 +214,7 @@ impl Config {
             Costs::Model => Load::Model(self.model_load()),
         };
         Ok(lower(&Job {
+            fold,
             mesh,
             schedule: &schedule,
             load,
@@ -218,12 +229,12 @@ impl Config {
             precision: Precision::F32,
             ..self.clone()
         };
-        trained.check_room(&trained.plan()?)?;
+        trained.check_room(&trained.plan_of(None)?)?;
         Self {
             costs: Costs::Model,
             ..self.clone()
         }
-        .plan()
+        .plan_of(None)
     }
 
     /// Whether this machine has room for all ranks of `plan`, computed in 32 bits: what a plan holds for good, and the

@@ -6,6 +6,7 @@ use super::config::{Config, ConfigError, Costs};
 use super::traffic::TrafficReport;
 use crate::engine::simulate;
 use crate::plan::Plan;
+use crate::shape::Recompute;
 use crate::trace::Trace;
 use crate::units::{Bytes, Nanos};
 
@@ -73,6 +74,8 @@ pub struct RankReport {
     pub tp: u32,
     /// Pipeline position.
     pub pp: u32,
+    /// How many ranks are like it, itself among them.
+    pub count: u32,
     /// Computing.
     pub compute_s: f64,
     /// Nothing to compute because something needed is in flight.
@@ -101,6 +104,11 @@ pub struct MemoryReport {
 }
 
 impl Report {
+    /// How many GPUs it is of.
+    pub fn gpus(&self) -> u64 {
+        self.ranks.iter().map(|rank| u64::from(rank.count)).sum()
+    }
+
     /// The figures of `trace`, one step of `plan`, of `config`.
     pub fn new(
         config: &Config,
@@ -110,7 +118,7 @@ impl Report {
     ) -> Result<Self, ConfigError> {
         let makespan = trace.makespan.secs();
         let bubbles = trace.bubbles();
-        let gpus = trace.ranks.len() as f64;
+        let gpus = trace.gpus() as f64;
         let has_model = config.costs == Costs::Model;
         let one_gpu = one_gpu_time(config, trace)?;
         let speedup = one_gpu.secs() / makespan;
@@ -128,7 +136,7 @@ impl Report {
             makespan_s: makespan,
             tokens_per_s: has_model.then(|| tokens / makespan),
             mfu,
-            hfu: mfu,
+            hfu: mfu.map(|share| share * recomputed(config)),
             fits: trace.memory.iter().all(|memory| memory.peak() <= capacity),
             speedup,
             efficiency: speedup / gpus,
@@ -158,6 +166,16 @@ impl Report {
     }
 }
 
+/// All the work that is done over the model's own.
+fn recomputed(config: &Config) -> f64 {
+    let again = match config.methods.recompute {
+        Recompute::None => 0.0,
+        Recompute::Selective => config.model.cores_flops(1),
+        Recompute::Full => config.model.layers_flops(1),
+    };
+    1.0 + again / config.model.step_flops(1)
+}
+
 /// What one GPU would take for the same batch; with fixed passes, all of a replica's passes in a row, for
 /// each replica.
 fn one_gpu_time(config: &Config, trace: &Trace) -> Result<Nanos, ConfigError> {
@@ -179,7 +197,12 @@ fn one_gpu_time(config: &Config, trace: &Trace) -> Result<Nanos, ConfigError> {
                 .iter()
                 .enumerate()
                 .filter(|(_, info)| info.tp == 0);
-            Ok(of_slice_0.map(|(index, _)| trace.pass_time(index)).sum())
+            Ok(of_slice_0
+                .map(|(index, info)| {
+                    let replicas = u64::from(info.count) / config.layout.tp as u64;
+                    trace.pass_time(index) * replicas.max(1)
+                })
+                .sum())
         }
     }
 }
@@ -202,6 +225,7 @@ fn rank_report(trace: &Trace, index: usize) -> RankReport {
         dp: info.dp,
         tp: info.tp,
         pp: info.pp,
+        count: info.count,
         compute_s: split.compute.secs(),
         transfer_s: split.transfer.secs(),
         wait_s: split.waiting.secs(),

@@ -58,32 +58,41 @@ impl TrafficReport {
     /// Of a step of `plan`.
     pub fn all(plan: &Plan, trace: &Trace) -> Vec<Self> {
         let mut rows: BTreeMap<Alike, (Vec<Rank>, u32)> = BTreeMap::new();
-        let mut add = |axis: Axis, kind: Option<Collective>, ranks: &[Rank], sums: Sums| {
-            rows.entry((axis, kind, ranks.len(), sums))
-                .or_insert_with(|| (ranks.to_vec(), 0))
-                .1 += 1;
+        let program = plan.program();
+        let (mesh, fold) = (program.mesh, &program.fold);
+        let mut add = |axis, kind, (ranks, size): (&[Rank], usize), sums| {
+            let real = |cell: &Rank| fold.mesh.rank(fold.coord(mesh.coord(*cell)));
+            let entry = rows.entry((axis, kind, size, sums));
+            entry
+                .or_insert_with(|| (ranks.iter().map(real).collect(), 0))
+                .1 += fold.groups(axis, mesh.coord(ranks[0])) as u32;
         };
         let (collectives, sends) = counted(plan);
-        let groups = &plan.program().groups;
+        let groups = &program.groups;
         for ((group, kind), mut sums) in collectives {
             let group = &groups[group as usize];
             // A collective takes the same time on every member: the first one's lane tells.
             let streams = [Stream::Tp, Stream::Dp];
             let ranks = &group.ranks;
             sums.time = transfer(trace, &ranks[..1], streams, group.axis, kind.into());
-            add(group.axis, Some(kind), ranks, sums);
+            add(group.axis, Some(kind), (ranks, group.size), sums);
         }
-        let pipelines = plan.program().mesh.groups(Axis::Pp);
+        let pipelines = mesh.groups(Axis::Pp);
         for (ranks, mut sums) in pipelines.iter().zip(sends) {
             let streams = [Stream::SendNext, Stream::SendPrev];
             sums.time = transfer(trace, ranks, streams, Axis::Pp, Kind::Send);
             if sums.count > 0 {
-                add(Axis::Pp, None, ranks, sums);
+                add(Axis::Pp, None, (ranks, ranks.len()), sums);
             }
         }
         rows.into_iter()
-            .map(|((axis, kind, _, sums), (ranks, instances))| {
-                row(axis, kind, (&ranks, instances), sums)
+            .map(|((axis, kind, size, sums), (ranks, instances))| {
+                let kind_row = row(axis, kind, size, sums);
+                Self {
+                    ranks: ranks.iter().map(|rank| rank.0).collect(),
+                    instances,
+                    ..kind_row
+                }
             })
             .collect()
     }
@@ -136,13 +145,7 @@ fn transfer(trace: &Trace, ranks: &[Rank], streams: [Stream; 2], axis: Axis, kin
         .sum()
 }
 
-fn row(
-    axis: Axis,
-    kind: Option<Collective>,
-    (ranks, instances): (&[Rank], u32),
-    sums: Sums,
-) -> TrafficReport {
-    let n = ranks.len();
+fn row(axis: Axis, kind: Option<Collective>, n: usize, sums: Sums) -> TrafficReport {
     let (name, share, wire) = match kind {
         Some(kind) => (kind.id(), kind.bus_share(n), kind.rounds() * (n as u64 - 1)),
         None => ("send_recv", 1.0, 1),
@@ -155,8 +158,8 @@ fn row(
     TrafficReport {
         group: axis.name().to_owned(),
         kind: name.to_owned(),
-        ranks: ranks.iter().map(|rank| rank.0).collect(),
-        instances,
+        ranks: Vec::new(),
+        instances: 0,
         count: sums.count,
         bytes: sums.bytes,
         wire_bytes: wire * sums.bytes,

@@ -45,7 +45,7 @@ impl Report {
         let config = &self.config;
         let (title, precision) = (&config.hardware.title, config.precision.name());
         let has_model = config.costs == Costs::Model;
-        has_model.then(|| format!("{} × {title}, {precision}", self.ranks.len()))
+        has_model.then(|| format!("{} × {title}, {precision}", self.gpus()))
     }
 
     /// How the times came about: `simulated`, or `emulated, simulated times`.
@@ -77,7 +77,7 @@ impl Report {
             note: "of all ranks together".to_owned(),
         }));
         figures.extend(self.mfu.map(|share| self.mfu_figure(share)));
-        if self.ranks.len() > 1 {
+        if self.gpus() > 1 {
             figures.push(Figure {
                 name: "speed-up",
                 value: format!("{} ×", three_digits(self.speedup)),
@@ -102,7 +102,7 @@ impl Report {
             value: percent(share),
             note: format!(
                 "model FLOPs over {} × {} TFLOP/s ({})",
-                self.ranks.len(),
+                self.gpus(),
                 three_digits(peak),
                 config.precision.name()
             ),

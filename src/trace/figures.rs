@@ -72,12 +72,22 @@ impl Trace {
 
     /// The bubble, by each definition.
     pub fn bubbles(&self) -> Bubbles {
-        let idle = total((0..self.ranks.len()).map(|index| self.split(index).idle));
-        let pipelines = total(self.ranks.iter().map(|info| info.pipeline_end));
+        let weighted = |index: usize, time: Nanos| (time, self.ranks[index].count);
+        let ranks = 0..self.ranks.len();
+        let idle = total(
+            ranks
+                .clone()
+                .map(|index| weighted(index, self.split(index).idle)),
+        );
+        let pipelines = total(
+            ranks
+                .clone()
+                .map(|index| weighted(index, self.ranks[index].pipeline_end)),
+        );
         let passes: Vec<Passes> = (0..self.ranks.len())
             .map(|index| self.passes(index))
             .collect();
-        let busy = total(passes.iter().map(|passes| passes.busy));
+        let busy = total(ranks.map(|index| weighted(index, passes[index].busy)));
         let widest = passes
             .iter()
             .max_by_key(|passes| passes.last.since(passes.first))
@@ -137,9 +147,11 @@ fn ratio(part: Nanos, whole: Nanos) -> f64 {
     }
 }
 
-/// A sum over ranks, which many of them could take past what a [`Nanos`] holds.
-fn total(times: impl Iterator<Item = Nanos>) -> u128 {
-    times.map(|time| u128::from(time.0)).sum()
+/// A sum over ranks, each for as many as it stands for; many could take it past what a [`Nanos`] holds.
+fn total(times: impl Iterator<Item = (Nanos, u32)>) -> u128 {
+    times
+        .map(|(time, count)| u128::from(time.0) * u128::from(count))
+        .sum()
 }
 
 fn share(part: u128, whole: u128) -> f64 {

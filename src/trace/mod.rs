@@ -194,10 +194,26 @@ pub struct RankInfo {
     pub tp: u32,
     /// Pipeline position.
     pub pp: u32,
+    /// How many ranks it stands for, itself among them: those of other replicas and slices that do the same at
+    /// the same time.
+    #[serde(default = "itself", skip_serializing_if = "is_itself")]
+    pub count: u32,
     /// End of its replica's last pass.
     pub pipeline_end: Nanos,
     /// Most (micro-batch, chunk) pairs in flight at once.
     pub peak_in_flight: u32,
+}
+
+fn itself() -> u32 {
+    1
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
+fn is_itself(count: &u32) -> bool {
+    *count == 1
 }
 
 /// One step of all ranks.
@@ -252,6 +268,11 @@ impl Trace {
     /// What a span is of.
     pub fn label(&self, id: LabelId) -> &Label {
         &self.labels[id.0 as usize]
+    }
+
+    /// How many GPUs there are, those that others stand for included.
+    pub fn gpus(&self) -> u64 {
+        self.ranks.iter().map(|info| u64::from(info.count)).sum()
     }
 
     /// How many spans there are.

@@ -46,6 +46,7 @@ mod tests {
             dp: 0,
             tp: 0,
             pp: rank,
+            count: 1,
             pipeline_end: Nanos(40),
             peak_in_flight: 1,
         };

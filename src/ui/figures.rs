@@ -54,9 +54,10 @@ fn bubble(timeline: &Timeline) -> Figure {
 }
 
 fn exposed(report: &Report) -> Figure {
-    let gpus = report.ranks.len().max(1) as f64;
+    let gpus = report.gpus().max(1) as f64;
     let share = |time: fn(&crate::session::RankReport) -> f64| {
-        let sum: f64 = report.ranks.iter().map(time).sum();
+        let ranks = report.ranks.iter();
+        let sum: f64 = ranks.map(|rank| time(rank) * f64::from(rank.count)).sum();
         sum / gpus / report.makespan_s.max(f64::MIN_POSITIVE)
     };
     let (transfer, waiting) = (share(|rank| rank.transfer_s), share(|rank| rank.wait_s));

@@ -84,14 +84,14 @@ pub(super) fn show(
 
 /// Whether a timeline is of that mesh; just after a change it may be of the one before.
 fn fits(mesh: &Mesh, step: &Step) -> bool {
-    mesh.ranks() == step.trace.ranks.len()
+    mesh.ranks() as u64 == step.trace.gpus()
 }
 
 fn name(response: &Response, step: &Step, run: &Run) {
     let at = run.playback().at();
     let text = format!(
         "Timeline of {} GPUs, step {}, playhead at {} of {}",
-        step.trace.ranks.len(),
+        step.trace.gpus(),
         at.step + 1,
         at.time,
         step.trace.makespan

@@ -68,7 +68,8 @@ impl DataGraph {
     }
 
     fn edge(&mut self, before: u32, after: u32) {
-        if after != u32::MAX {
+        // What gathers weights is not in the graph.
+        if before != u32::MAX && after != u32::MAX {
             self.successors[before as usize].push(after);
             self.waiting[after as usize] += 1;
         }

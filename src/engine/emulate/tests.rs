@@ -113,6 +113,7 @@ fn plan(shape: &ModelShape, way: Way, schedule: &Schedule, size: usize) -> Arc<P
     };
     Arc::new(
         lower(&Job {
+            fold: None,
             mesh,
             schedule,
             load: Load::Model(load),

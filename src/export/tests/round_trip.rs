@@ -80,6 +80,7 @@ fn traces() -> impl Strategy<Value = Trace> {
                 dp: rank % 2,
                 tp: 0,
                 pp: rank / 2,
+                count: 1,
                 pipeline_end: Nanos(end),
                 peak_in_flight: rank,
             });

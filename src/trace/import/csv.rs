@@ -113,6 +113,7 @@ fn read_row(record: &[String], labels: &mut Labels) -> Option<Row> {
             dp: dp.parse().ok()?,
             tp: tp.parse().ok()?,
             pp: pp.parse().ok()?,
+            count: 1,
             pipeline_end: Nanos::ZERO,
             peak_in_flight: 0,
         },
