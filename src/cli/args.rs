@@ -103,6 +103,10 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_parser = NonEmptyStringValueParser::new(), value_name = "model|unit|f=MS,i=MS,w=MS,comm=MS")]
     pub(super) costs: Option<String>,
 
+    /// Hold the cost model to published times and memory instead, and print the tables, error by error
+    #[arg(long)]
+    pub(super) validate: bool,
+
     #[command(flatten)]
     pub(super) output: OutputArgs,
 }

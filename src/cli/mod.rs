@@ -15,6 +15,7 @@ mod run;
 mod schedule;
 mod simulate;
 mod table;
+mod validate;
 mod view;
 
 pub use reference::reference;
@@ -42,6 +43,7 @@ fn dispatch(mode: Mode, open_window: impl FnOnce() -> Result<(), String>) -> Cli
         Mode::Window => open_window().map_err(CliError::failed),
         Mode::Run(options) => run::run(&options),
         Mode::Simulate(options) => simulate::run(&options),
+        Mode::Validate(answer) => validate::run(answer),
         Mode::Schedule(options) => schedule::run(&options),
         Mode::View(options) => view::run(&options),
         Mode::Devices(answer) => devices::run(answer),

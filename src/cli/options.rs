@@ -21,6 +21,7 @@ pub(super) enum Mode {
     Window,
     Run(Box<RunOptions>),
     Simulate(Box<SimulateOptions>),
+    Validate(Answer),
     Schedule(Box<ScheduleOptions>),
     View(ViewOptions),
     Devices(Answer),
@@ -90,6 +91,9 @@ impl Mode {
             None => Ok(Self::Window),
             Some(Verb::Run(args)) => RunOptions::new(args).map(|run| Self::Run(Box::new(run))),
             Some(Verb::Simulate(args)) => {
+                if args.validate {
+                    return Ok(Self::Validate(Answer::new(args.output.json)));
+                }
                 SimulateOptions::new(args).map(|simulate| Self::Simulate(Box::new(simulate)))
             }
             Some(Verb::Schedule(args)) => {

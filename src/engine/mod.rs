@@ -2,11 +2,13 @@
 
 mod clock;
 mod emulate;
+mod estimate;
 mod gaps;
 mod simulate;
 mod wall;
 
 pub use emulate::{EmulateError, Emulator, Outcome};
+pub use estimate::{Estimate, estimate};
 pub use simulate::{measured, simulate};
 
 #[cfg(test)]

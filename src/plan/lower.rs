@@ -56,7 +56,7 @@ pub struct ModelLoad<'a> {
 
 impl ModelLoad<'_> {
     /// How `tp` ranks share a layer.
-    pub(super) fn slices(&self, tp: usize) -> Slices {
+    pub(crate) fn slices(&self, tp: usize) -> Slices {
         Slices {
             tp,
             sequence: self.methods.sequence_parallel,
@@ -511,16 +511,14 @@ impl Lowering<'_> {
     }
 
     fn send_task(&mut self, from: Rank, to: Rank) -> TaskId {
-        let alike = match self.job.load {
-            // Each has a share of its own already.
-            Load::Model(load) if load.methods.sequence_parallel => 1,
-            Load::Model(load) => self.job.mesh.tp().min(load.gpus_per_node),
-            Load::Passes => 1,
-        };
-        let task = Task::Send {
-            bytes: self.templates.message,
-            leaves_node: self.node(self.real(from)) != self.node(self.real(to)),
-            alike,
+        let leaves_node = self.node(self.real(from)) != self.node(self.real(to));
+        let task = match self.job.load {
+            Load::Model(load) => load.send(self.job.mesh.tp(), leaves_node),
+            Load::Passes => Task::Send {
+                bytes: Bytes::ZERO,
+                leaves_node,
+                alike: 1,
+            },
         };
         self.program.task(task)
     }

@@ -51,7 +51,7 @@ pub(super) struct PassTemplate {
 pub(super) struct Templates {
     passes: Vec<[PassTemplate; 4]>,
     /// The size of an activation or a gradient between stages.
-    pub(super) message: Bytes,
+    message: Bytes,
     /// A task that costs nothing.
     pub(super) nothing: TaskId,
     /// What the optimizer is called.
@@ -75,11 +75,7 @@ impl Templates {
             .map(|stage| PASSES.map(|pass| template(job, program, stage, pass)))
             .collect();
         let message = match job.load {
-            Load::Model(load) => {
-                let tokens = (load.micro_batch_size * load.shape.seq * load.shape.hidden) as u64;
-                let share = load.slices(job.mesh.tp()).between() as u64;
-                Bytes(tokens / share * load.precision.bytes())
-            }
+            Load::Model(load) => load.message(job.mesh.tp()),
             Load::Passes => Bytes::ZERO,
         };
         let nothing = program.task(Task::Compute(Work::default()));
@@ -253,14 +249,15 @@ impl ModelLoad<'_> {
         self.micro_batch_size * self.shape.seq
     }
 
-    fn work(&self, step: PassStep, pass: Pass, tp: usize) -> Work {
+    /// What a step of a pass costs one of `tp` ranks.
+    pub(crate) fn work(&self, step: PassStep, pass: Pass, tp: usize) -> Work {
         let pass = if step.again { Pass::Forward } else { pass };
         let how = (self.slices(tp), self.methods.attention);
         self.shape.work(step.segment, pass, self.tokens(), how)
     }
 
     /// Bytes of activations that a step takes or gives back.
-    fn memory(&self, step: PassStep, pass: Pass, tp: usize) -> i64 {
+    pub(crate) fn memory(&self, step: PassStep, pass: Pass, tp: usize) -> i64 {
         let (tokens, slices) = (self.tokens(), self.slices(tp));
         let kept = match self.precision {
             Precision::F32 => 4 * self.shape.stash_elements(step.segment, tokens, slices),
@@ -278,17 +275,44 @@ impl ModelLoad<'_> {
         }
     }
 
-    fn reduce(&self, what: Reduce) -> ReduceTemplate {
+    /// Elements and size of what tensor-parallel ranks do together.
+    pub(crate) fn reduced(&self, what: Reduce) -> (u64, Bytes) {
         let elements = what.elements(self.tokens(), self.shape.hidden);
         let each = if what.is_hidden() {
             self.precision.bytes()
         } else {
             4
         };
+        (elements, Bytes(elements * each))
+    }
+
+    fn reduce(&self, what: Reduce) -> ReduceTemplate {
+        let (elements, bytes) = self.reduced(what);
         ReduceTemplate {
             what,
             elements,
-            bytes: Bytes(elements * each),
+            bytes,
+        }
+    }
+
+    /// The size of an activation or a gradient between stages, of one of `tp` ranks.
+    fn message(&self, tp: usize) -> Bytes {
+        let elements = (self.tokens() * self.shape.hidden / self.slices(tp).between()) as u64;
+        Bytes(elements * self.precision.bytes())
+    }
+
+    /// A send of it.
+    pub(crate) fn send(&self, tp: usize, leaves_node: bool) -> Task {
+        // With sequence parallelism each has a share of its own already.
+        let alike = if self.methods.sequence_parallel {
+            1
+        } else {
+            tp.min(self.gpus_per_node)
+        };
+        Task::Send {
+            bytes: self.message(tp),
+            leaves_node,
+            alike,
         }
     }
 }

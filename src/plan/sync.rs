@@ -5,7 +5,7 @@ use super::{NewOp, OpId, Reduction, What};
 use crate::hardware::Task;
 use crate::mesh::{Axis, Coord};
 use crate::schedule::Action;
-use crate::shape::{Bucket, ModelShape, StageShape, Zero};
+use crate::shape::{Bucket, ModelShape, Zero};
 use crate::trace::{FixedMemory, Kind, Label, Stream};
 use crate::units::{Bytes, Collective, Pass, Rank};
 
@@ -97,7 +97,7 @@ impl Lowering<'_> {
         self.reduce_norm(issued, load, last);
         let params = self.rank_params(issued.at.pp, load.shape);
         let task = self.program.task(Task::Optimizer {
-            params: self.share(params, load.methods.zero, Zero::Optimizer),
+            params: load.share(params, self.job.mesh.dp(), Zero::Optimizer),
         });
         let op = NewOp {
             what: What::Optimizer,
@@ -245,16 +245,12 @@ impl Lowering<'_> {
     }
 
     fn bucket_params(&self, shape: &ModelShape, stage: u32, bucket: Bucket) -> u64 {
-        let StageShape { first, last, .. } = self.program.stages[stage as usize];
-        let head_has_matrix = last && (!first || !shape.tied);
-        shape.bucket_params(bucket, self.job.mesh.tp(), head_has_matrix)
+        let stage = &self.program.stages[stage as usize];
+        shape.stage_bucket(stage, bucket, self.job.mesh.tp())
     }
 
     fn stage_params(&self, shape: &ModelShape, stage: usize) -> u64 {
-        let buckets = self.program.stages[stage].buckets().into_iter();
-        buckets
-            .map(|bucket| self.bucket_params(shape, stage as u32, bucket))
-            .sum()
+        shape.stage_params(&self.program.stages[stage], self.job.mesh.tp())
     }
 
     fn rank_params(&self, pp: usize, shape: &ModelShape) -> u64 {
@@ -262,25 +258,30 @@ impl Lowering<'_> {
         stages.map(|stage| self.stage_params(shape, stage)).sum()
     }
 
-    /// A rank's share of what data ranks share from a stage of `ZeRO` on.
-    fn share(&self, whole: u64, zero: Zero, from: Zero) -> u64 {
-        if zero >= from {
-            whole.div_ceil(self.job.mesh.dp() as u64)
-        } else {
-            whole
-        }
-    }
-
     /// What a rank holds from step to step.
     pub(super) fn fixed_memory(&self, at: Coord, load: &ModelLoad<'_>) -> FixedMemory {
-        let params = self.rank_params(at.pp, load.shape);
-        let zero = load.methods.zero;
-        let share = |from| Bytes(self.share(params, zero, from));
-        let (precision, grads) = (load.precision, load.methods.grad_dtype);
+        load.fixed_memory(self.rank_params(at.pp, load.shape), self.job.mesh.dp())
+    }
+}
+
+impl ModelLoad<'_> {
+    /// What a rank of so many parameters holds from step to step, beside `dp - 1` others with the same.
+    pub(crate) fn fixed_memory(&self, params: u64, dp: usize) -> FixedMemory {
+        let share = |from| Bytes(self.share(params, dp, from));
+        let (precision, grads) = (self.precision, self.methods.grad_dtype);
         FixedMemory {
             parameters: share(Zero::Parameters) * precision.bytes(),
             gradients: share(Zero::Gradients) * precision.grad_bytes(grads),
             optimizer: share(Zero::Optimizer) * precision.optimizer_bytes(),
+        }
+    }
+
+    /// A rank's share of what data ranks share from a stage of `ZeRO` on.
+    fn share(&self, whole: u64, dp: usize, from: Zero) -> u64 {
+        if self.methods.zero >= from {
+            whole.div_ceil(dp as u64)
+        } else {
+            whole
         }
     }
 }

@@ -285,7 +285,7 @@ impl Config {
         Ok(())
     }
 
-    fn model_load(&self) -> ModelLoad<'_> {
+    pub(super) fn model_load(&self) -> ModelLoad<'_> {
         ModelLoad {
             shape: &self.model,
             micro_batch_size: self.layout.micro_batch_size,

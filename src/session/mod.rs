@@ -8,6 +8,7 @@ mod report;
 mod snapshot;
 mod traffic;
 mod trainer;
+mod validate;
 mod words;
 mod worker;
 
@@ -16,5 +17,6 @@ pub use report::{MemoryReport, RankReport, Report, StepReport};
 pub use snapshot::{Command, Replica, Snapshot, Status, StepRecord, Timeline};
 pub use traffic::TrafficReport;
 pub use trainer::{Inputs, TrainError, Trained, Trainer, save_weights, train};
+pub use validate::{Comparison, Validation, validate};
 pub use words::Figure;
 pub use worker::Session;

@@ -228,6 +228,11 @@ impl Timeline {
     }
 }
 
+/// A step as a cost model makes it.
+pub(super) fn simulate_step(config: &Config) -> Result<Trace, ConfigError> {
+    Ok(simulate(&config.plan()?, config.pricing().as_ref()))
+}
+
 /// What a training run came to.
 #[derive(Debug)]
 pub struct Trained {

@@ -264,6 +264,19 @@ impl ModelShape {
         }
     }
 
+    /// Parameters of one of a stage's buckets, on one of `t` ranks.
+    pub fn stage_bucket(&self, stage: &StageShape, bucket: Bucket, t: usize) -> u64 {
+        self.bucket_params(bucket, t, stage.last && (!stage.first || !self.tied))
+    }
+
+    /// Parameters of a stage, on one of `t` ranks.
+    pub fn stage_params(&self, stage: &StageShape, t: usize) -> u64 {
+        let buckets = stage.buckets().into_iter();
+        buckets
+            .map(|bucket| self.stage_bucket(stage, bucket, t))
+            .sum()
+    }
+
     /// Parameters of the whole model, each once.
     pub fn params(&self) -> u64 {
         let layers = self.layers as u64 * self.layer_params(1);
