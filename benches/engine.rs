@@ -4,7 +4,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use shardscope::engine::simulate;
 use shardscope::hardware::Hardware;
 use shardscope::plan::Layout;
-use shardscope::session::Config;
+use shardscope::schedule::ScheduleKind;
+use shardscope::session::{Config, Fixed, SweepSpec, sweep};
 use shardscope::shape::ModelShape;
 
 /// Micro-batches that make about a tenth of a million, and about a million operations.
@@ -43,5 +44,62 @@ fn engine(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, engine);
+/// Layouts a second of a sweep: GPT-3 175B, 96 layers, on 3,072 GPUs.
+fn sweeps(criterion: &mut Criterion) {
+    let hardware = Hardware::profile("a100-80gb").expect("it ships");
+    let spec = SweepSpec {
+        base: Config {
+            model: ModelShape::preset("gpt3-175b").expect("it ships"),
+            precision: hardware.precision,
+            hardware,
+            ..Config::default()
+        },
+        gpus: 3072,
+        global_batch: 3072,
+        tokens: 300e9,
+        fixed: Fixed::default(),
+        top: 0,
+    };
+    let layouts = sweep(&spec, &mut |_, _| {}).expect("a legal sweep").layouts;
+    let mut group = criterion.benchmark_group("gpt3-175b on 3072 GPUs");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(layouts as u64));
+    group.bench_function("sweep", |bencher| {
+        bencher.iter(|| sweep(&spec, &mut |_, _| {}));
+    });
+    group.finish();
+}
+
+/// A step of Llama 3 405B on 16,384 GPUs, planned and simulated.
+fn cluster(criterion: &mut Criterion) {
+    let hardware = Hardware::profile("h100").expect("it ships");
+    let config = Config {
+        layout: Layout {
+            dp: 128,
+            tp: 8,
+            pp: 16,
+            micro_batches: 16,
+            schedule: ScheduleKind::Interleaved,
+            chunks: 8,
+            ..Layout::default()
+        },
+        model: ModelShape::preset("llama3-405b").expect("it ships"),
+        precision: hardware.precision,
+        hardware,
+        ..Config::default()
+    };
+    let mut group = criterion.benchmark_group("llama3-405b on 16384 GPUs");
+    group.sample_size(10);
+    group.bench_function("plan and simulate", |bencher| {
+        bencher.iter(|| {
+            simulate(
+                &config.plan().expect("a legal layout"),
+                config.pricing().as_ref(),
+            )
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, engine, sweeps, cluster);
 criterion_main!(benches);

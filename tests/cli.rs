@@ -135,6 +135,7 @@ fn json_has_the_keys_of_the_contract() {
         keys(&report["ranks"][0]),
         [
             "compute_s",
+            "count",
             "dp",
             "idle_s",
             "peak_in_flight",
@@ -255,6 +256,69 @@ fn tokens_past_the_vocabulary_are_refused() {
         "run --model few.toml --tokens t.safetensors --micro-batch-size 8",
     );
     assert!(said.contains("unusable tokens"), "{said}");
+}
+
+#[test]
+fn a_sweep_ranks_layouts_and_tells_their_settings() {
+    let line =
+        "sweep --gpus 64 --model megatron-18.4b --hardware a100-80gb --global-batch 256 --top 3";
+    let found = json(line);
+    let rows = found["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        let degree = |key: &str| row[key].as_u64().unwrap();
+        assert_eq!(degree("dp") * degree("tp") * degree("pp"), 64);
+        assert!(float(row, "step_s") > 0.0 && row["fits"] == true && row["simulated"] == true);
+        // What the sweep tells is what a simulation of that layout does.
+        let again = json(&format!(
+            "simulate --model megatron-18.4b --hardware a100-80gb --dp {} --tp {} --pp {} --chunks {} --schedule {} \
+             --micro-batches {} --micro-batch-size {} --recompute {}",
+            degree("dp"),
+            degree("tp"),
+            degree("pp"),
+            degree("chunks"),
+            row["schedule"].as_str().unwrap(),
+            degree("micro_batches"),
+            degree("micro_batch_size"),
+            row["recompute"].as_str().unwrap()
+        ));
+        assert_eq!(float(&again, "makespan_s"), float(row, "step_s"));
+        assert!((float(&again, "mfu") - float(row, "mfu")).abs() < 1e-12);
+    }
+    let settings = stdout(&format!("{line} --copy-as torchtitan"));
+    assert!(settings.contains("[parallelism]"), "{settings}");
+    insta::assert_snapshot!(refusal("sweep --gpus 0"), @"error: --gpus is 0, but must be from 1 to 1048576");
+    insta::assert_snapshot!(refusal("sweep --gpus 8 --schedule zb-v"), @"error: sweep takes no --schedule: 1F1B and interleaved 1F1B are swept");
+    insta::assert_snapshot!(refusal("sweep --gpus 8 --zero 4"), @"error: there is no ZeRO stage 4; there are 0, 1, 2 and 3");
+}
+
+#[test]
+fn many_ranks_are_told_by_those_that_differ() {
+    let report = json("simulate --dp 64 --tp 4 --pp 4 --micro-batches 8");
+    let rows = report["ranks"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|rank| rank["count"] == 256));
+    let groups: u64 = report["traffic"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["group"] == "tp")
+        .map(|row| row["instances"].as_u64().unwrap())
+        .sum();
+    assert_eq!(groups, 64 * 4);
+}
+
+#[test]
+fn methods_that_are_costs_only_are_simulated_and_not_trained_with() {
+    let full = json("simulate --pp 2 --micro-batches 4 --recompute full");
+    let none = json("simulate --pp 2 --micro-batches 4");
+    assert!(float(&full, "makespan_s") > float(&none, "makespan_s"));
+    assert!(float(&full, "hfu") > float(&full, "mfu"));
+    assert_eq!(float(&none, "hfu"), float(&none, "mfu"));
+    let memory = |report: &Value| report["ranks"][0]["peak_memory_bytes"]["activations"].as_u64();
+    assert!(memory(&full) < memory(&none));
+    insta::assert_snapshot!(refusal("run --recompute full --steps 1"), @"error: recomputation can be simulated but not trained with here; leave it out, or use `simulate`");
+    insta::assert_snapshot!(refusal("run --dp 2 --zero 3 --steps 1"), @"error: ZeRO 2 or 3 can be simulated but not trained with here; leave it out, or use `simulate`");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::hardware::PROFILES;
 use crate::schedule::ScheduleKind;
+use crate::session::Framework;
 use crate::shape::{Attention, GradFormat, PRESETS, Recompute};
 
 /// See how large language models are trained on many GPUs.
@@ -37,6 +38,8 @@ pub(super) enum Verb {
     Simulate(SimulateArgs),
     /// Print a pipeline schedule: PyTorch's CSV, a grid, or a picture
     Schedule(ScheduleArgs),
+    /// Rank every legal layout for a number of GPUs: time, memory, bubble, GPU-hours, money, energy
+    Sweep(SweepArgs),
     /// Read files that `run` or `simulate` wrote: print their figures, or write them in another format
     View(ViewArgs),
     /// Say what can train on this machine
@@ -254,6 +257,38 @@ pub(super) struct ScheduleArgs {
     /// F = I = W = 1. `svg`: a picture of the same
     #[arg(long, value_enum, default_value_t = ScheduleFormat::Csv, hide_possible_values = true, value_name = "csv|text|svg")]
     pub(super) format: ScheduleFormat,
+}
+
+/// `sweep`.
+#[derive(Debug, Args)]
+pub(super) struct SweepArgs {
+    /// GPUs, all of them used; tensor-parallel ranks stay within a node
+    #[arg(long, value_name = "N")]
+    pub(super) gpus: usize,
+
+    #[command(flatten)]
+    pub(super) settings: Settings,
+
+    /// How many of the best are simulated and told
+    #[arg(long, default_value_t = 10, value_name = "K")]
+    pub(super) top: usize,
+
+    /// Tokens of the whole training, for GPU-hours, money and energy; 20 a parameter if not given
+    #[arg(long, value_name = "N")]
+    pub(super) tokens: Option<f64>,
+
+    /// Print the settings of the best layout for another program instead
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "megatron|deepspeed|torchtitan"
+    )]
+    pub(super) copy_as: Option<Framework>,
+
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// `view`.

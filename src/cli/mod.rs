@@ -14,6 +14,7 @@ mod reference;
 mod run;
 mod schedule;
 mod simulate;
+mod sweep;
 mod table;
 mod validate;
 mod view;
@@ -43,6 +44,7 @@ fn dispatch(mode: Mode, open_window: impl FnOnce() -> Result<(), String>) -> Cli
         Mode::Window => open_window().map_err(CliError::failed),
         Mode::Run(options) => run::run(&options),
         Mode::Simulate(options) => simulate::run(&options),
+        Mode::Sweep(options) => sweep::run(&options),
         Mode::Validate(answer) => validate::run(answer),
         Mode::Schedule(options) => schedule::run(&options),
         Mode::View(options) => view::run(&options),

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use super::args::{
     Cli, DeviceArg, OutputArgs, RunArgs, ScheduleArgs, ScheduleFormat, Settings, SimulateArgs,
-    Verb, ViewArgs,
+    SweepArgs, Verb, ViewArgs,
 };
 use super::config;
 use super::costs;
 use super::error::{CliError, CliResult};
 use crate::export::Format;
-use crate::session::{Config, Costs};
+use crate::session::{Config, Costs, Fixed, Framework, SweepSpec};
 
 /// The most steps that a run trains.
 const MOST_STEPS: u64 = 1_000_000;
@@ -22,6 +22,7 @@ pub(super) enum Mode {
     Run(Box<RunOptions>),
     Simulate(Box<SimulateOptions>),
     Validate(Answer),
+    Sweep(Box<SweepOptions>),
     Schedule(Box<ScheduleOptions>),
     View(ViewOptions),
     Devices(Answer),
@@ -62,6 +63,14 @@ pub(super) struct SimulateOptions {
     pub(super) output: Output,
 }
 
+/// `sweep`.
+#[derive(Debug)]
+pub(super) struct SweepOptions {
+    pub(super) spec: SweepSpec,
+    pub(super) copy_as: Option<Framework>,
+    pub(super) answer: Answer,
+}
+
 /// `schedule`.
 #[derive(Debug)]
 pub(super) struct ScheduleOptions {
@@ -98,6 +107,9 @@ impl Mode {
             }
             Some(Verb::Schedule(args)) => {
                 ScheduleOptions::new(args).map(|schedule| Self::Schedule(Box::new(schedule)))
+            }
+            Some(Verb::Sweep(args)) => {
+                SweepOptions::new(args).map(|sweep| Self::Sweep(Box::new(sweep)))
             }
             Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),
             Some(Verb::Devices(args)) => Ok(Self::Devices(Answer::new(args.json))),
@@ -153,6 +165,69 @@ fn check_device(device: DeviceArg) -> CliResult {
         "{what} not in this version; --device emulated does the same training on this machine's cores, without a GPU"
     );
     Err(CliError::refused(message))
+}
+
+/// Tokens a parameter that training takes, where none are given: Hoffmann 2022.
+const TOKENS_PER_PARAMETER: f64 = 20.0;
+
+impl SweepOptions {
+    fn new(args: SweepArgs) -> CliResult<Self> {
+        let settings = config::with_file(args.settings)?;
+        let unused = [
+            (
+                settings.micro_batches.is_some(),
+                "--micro-batches",
+                "it follows from --global-batch",
+            ),
+            (
+                settings.schedule.is_some(),
+                "--schedule",
+                "1F1B and interleaved 1F1B are swept",
+            ),
+        ];
+        if let Some((_, name, why)) = unused.into_iter().find(|(given, ..)| *given) {
+            return Err(CliError::refused(format!("sweep takes no {name}: {why}")));
+        }
+        if !(1..=crate::mesh::MAX_RANKS).contains(&args.gpus) {
+            let most = crate::mesh::MAX_RANKS;
+            return Err(CliError::refused(format!(
+                "--gpus is {}, but must be from 1 to {most}",
+                args.gpus
+            )));
+        }
+        let fixed = Fixed {
+            dp: settings.dp,
+            tp: settings.tp,
+            pp: settings.pp,
+            micro_batch_size: settings.micro_batch_size,
+            chunks: settings.chunks,
+            recompute: settings.recompute,
+        };
+        let free = Settings {
+            dp: None,
+            tp: None,
+            pp: None,
+            micro_batch_size: None,
+            global_batch: None,
+            chunks: None,
+            ..settings.clone()
+        };
+        let base = config::config(&free, Costs::Model)?;
+        let global_batch = settings.global_batch.unwrap_or(args.gpus);
+        let params = base.model.params() as f64;
+        Ok(Self {
+            spec: SweepSpec {
+                gpus: args.gpus,
+                global_batch,
+                tokens: args.tokens.unwrap_or(TOKENS_PER_PARAMETER * params),
+                fixed,
+                top: args.top,
+                base,
+            },
+            copy_as: args.copy_as,
+            answer: Answer::new(args.json),
+        })
+    }
 }
 
 impl SimulateOptions {

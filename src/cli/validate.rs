@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 20;
 pub(super) fn run(answer: Answer) -> CliResult {
     let tables = validate()?;
     match answer {
-        Answer::Json => print_json(&tables),
+        Answer::Json => print_json(&serde_json::json!({ "tables": tables })),
         Answer::Text => {
             let texts: Vec<String> = tables.iter().map(text).collect();
             print(&texts.join("\n"))

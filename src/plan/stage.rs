@@ -260,7 +260,11 @@ impl ModelLoad<'_> {
     pub(crate) fn memory(&self, step: PassStep, pass: Pass, tp: usize) -> i64 {
         let (tokens, slices) = (self.tokens(), self.slices(tp));
         let kept = match self.precision {
-            Precision::F32 => 4 * self.shape.stash_elements(step.segment, tokens, slices),
+            Precision::F32 => {
+                4 * self
+                    .shape
+                    .kept_elements(step.segment, tokens, slices, self.methods)
+            }
             Precision::Bf16 => {
                 self.shape
                     .megatron_stash_bytes(step.segment, tokens, slices, self.methods)

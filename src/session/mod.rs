@@ -4,8 +4,11 @@
 //! [`Snapshot`]; both are plain data. Nothing here knows a widget.
 
 mod config;
+mod fit;
 mod report;
+mod settings;
 mod snapshot;
+mod sweep;
 mod traffic;
 mod trainer;
 mod validate;
@@ -13,8 +16,11 @@ mod words;
 mod worker;
 
 pub use config::{Clock, Config, ConfigError, Costs};
+pub use fit::what_would_fit;
 pub use report::{MemoryReport, RankReport, Report, StepReport};
+pub use settings::{Framework, settings_of};
 pub use snapshot::{Command, Replica, Snapshot, Status, StepRecord, Timeline};
+pub use sweep::{Fixed, Sweep, SweepRow, SweepSpec, sweep};
 pub use traffic::TrafficReport;
 pub use trainer::{Inputs, TrainError, Trained, Trainer, save_weights, train};
 pub use validate::{Comparison, Validation, validate};

@@ -36,6 +36,28 @@ impl ModelShape {
         norm + n as u64 * (gathered + per_token)
     }
 
+    /// As [`ModelShape::stash_elements`], less what a backward pass computes again.
+    pub fn kept_elements(
+        &self,
+        segment: Segment,
+        n: usize,
+        slices: impl Into<Slices>,
+        methods: Methods,
+    ) -> u64 {
+        let slices = slices.into();
+        let all = self.stash_elements(segment, n, slices);
+        let probabilities = (n * self.heads / slices.tp * self.seq) as u64;
+        match (methods.recompute, segment) {
+            (Recompute::Full, Segment::Attention(_)) => (n * self.hidden / slices.between()) as u64,
+            (Recompute::Full, Segment::Mlp(_)) => 0,
+            (Recompute::Selective, Segment::Attention(_)) => all - probabilities,
+            (Recompute::None, Segment::Attention(_)) if methods.attention == Attention::Fused => {
+                all - probabilities
+            }
+            _ => all,
+        }
+    }
+
     /// Bytes that one of the ranks that share a layer keeps from a segment's forward when trained in 16 bits by
     /// Megatron-LM, dropout masks included (Korthikanti 2022): `sbh(10 + 24/t + 5as/(ht))` a layer; all over `t`
     /// with sequence parallelism; without `5as` with selective recomputation or a fused core; `2sbh` with full.

@@ -1,0 +1,166 @@
+//! A layout in the words of the programs that train by it.
+
+use serde_json::json;
+
+use super::config::Config;
+use crate::hardware::Precision;
+use crate::shape::{Recompute, Zero};
+
+/// A program that trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "desktop", derive(clap::ValueEnum))]
+pub enum Framework {
+    /// Megatron-LM's command line.
+    Megatron,
+    /// `DeepSpeed`'s JSON.
+    Deepspeed,
+    /// Torchtitan's TOML.
+    Torchtitan,
+}
+
+/// The settings of a program for a configuration.
+pub fn settings_of(config: &Config, framework: Framework) -> String {
+    match framework {
+        Framework::Megatron => megatron(config),
+        Framework::Deepspeed => deepspeed(config),
+        Framework::Torchtitan => torchtitan(config),
+    }
+}
+
+fn megatron(config: &Config) -> String {
+    let (layout, model, methods) = (&config.layout, &config.model, config.methods);
+    let mut options: Vec<String> = Vec::new();
+    let mut set = |name: &str, value: usize| options.push(format!("--{name} {value}"));
+    set("num-layers", model.layers);
+    set("hidden-size", model.hidden);
+    set("num-attention-heads", model.heads);
+    set("seq-length", model.seq);
+    set("max-position-embeddings", model.seq);
+    set("tensor-model-parallel-size", layout.tp);
+    set("pipeline-model-parallel-size", layout.pp);
+    if layout.chunks > 1 {
+        let each = model.layers.div_ceil(layout.pp * layout.chunks);
+        set("num-layers-per-virtual-pipeline-stage", each);
+    }
+    set("micro-batch-size", layout.micro_batch_size);
+    set("global-batch-size", layout.global_batch());
+    if model.kv_heads() != model.heads {
+        set("num-query-groups", model.kv_heads());
+    }
+    if model.ffn_hidden.is_some() {
+        set("ffn-hidden-size", model.ffn());
+    }
+    let flags = [
+        (model.kv_heads() != model.heads, "--group-query-attention"),
+        (model.gated, "--swiglu"),
+        (model.rope, "--position-embedding-type rope"),
+        (!model.tied, "--untie-embeddings-and-output-weights"),
+        (methods.sequence_parallel, "--sequence-parallel"),
+        (methods.zero != Zero::Off, "--use-distributed-optimizer"),
+        (config.overlap, "--overlap-grad-reduce"),
+        (
+            config.overlap && methods.zero != Zero::Off,
+            "--overlap-param-gather",
+        ),
+        (
+            methods.recompute == Recompute::Selective,
+            "--recompute-granularity selective",
+        ),
+        (
+            methods.recompute == Recompute::Full,
+            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+        ),
+        (config.precision == Precision::Bf16, "--bf16"),
+    ];
+    let on = flags.into_iter().filter(|(on, _)| *on);
+    options.extend(on.map(|(_, flag)| flag.to_owned()));
+    options.join(" \\\n") + "\n"
+}
+
+fn deepspeed(config: &Config) -> String {
+    let layout = &config.layout;
+    let stage: u8 = config.methods.zero.into();
+    let settings = json!({
+        "train_batch_size": layout.global_batch(),
+        "train_micro_batch_size_per_gpu": layout.micro_batch_size,
+        "gradient_accumulation_steps": layout.micro_batches,
+        "zero_optimization": { "stage": stage, "overlap_comm": config.overlap },
+        "bf16": { "enabled": config.precision == Precision::Bf16 },
+        "pipeline": { "stages": layout.pp },
+        "tensor_parallel": { "autotp_size": layout.tp },
+    });
+    serde_json::to_string_pretty(&settings).unwrap_or_default() + "\n"
+}
+
+fn torchtitan(config: &Config) -> String {
+    let (layout, model) = (&config.layout, &config.model);
+    let schedule = if layout.chunks > 1 {
+        "Interleaved1F1B"
+    } else {
+        "1F1B"
+    };
+    let (replicate, shard) = if config.methods.zero == Zero::Off {
+        (layout.dp, 1)
+    } else {
+        (1, layout.dp)
+    };
+    let mode = match config.methods.recompute {
+        Recompute::None => "none",
+        Recompute::Selective => "selective",
+        Recompute::Full => "full",
+    };
+    format!(
+        "[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n\n[parallelism]\n\
+         data_parallel_replicate_degree = {replicate}\ndata_parallel_shard_degree = {shard}\n\
+         tensor_parallel_degree = {}\npipeline_parallel_degree = {}\npipeline_parallel_schedule = \"{schedule}\"\n\
+         pipeline_parallel_microbatch_size = {}\n\n[activation_checkpoint]\nmode = \"{mode}\"\n",
+        layout.micro_batches * layout.micro_batch_size,
+        layout.global_batch(),
+        model.seq,
+        layout.tp,
+        layout.pp,
+        layout.micro_batch_size,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Hardware;
+    use crate::plan::Layout;
+    use crate::schedule::ScheduleKind;
+    use crate::shape::{Methods, ModelShape};
+
+    #[test]
+    fn a_layout_is_told_in_three_programs_words() {
+        let hardware = Hardware::profile("h100").unwrap();
+        let config = Config {
+            layout: Layout {
+                dp: 4,
+                tp: 8,
+                pp: 4,
+                micro_batches: 16,
+                micro_batch_size: 2,
+                schedule: ScheduleKind::Interleaved,
+                chunks: 5,
+            },
+            model: ModelShape::preset("llama2-70b").unwrap(),
+            precision: hardware.precision,
+            hardware,
+            methods: Methods {
+                recompute: Recompute::Selective,
+                sequence_parallel: true,
+                zero: Zero::Optimizer,
+                ..Methods::default()
+            },
+            ..Config::default()
+        };
+        let frameworks = [
+            Framework::Megatron,
+            Framework::Deepspeed,
+            Framework::Torchtitan,
+        ];
+        let said = frameworks.map(|framework| settings_of(&config, framework));
+        insta::assert_snapshot!(said.join("---\n"));
+    }
+}
