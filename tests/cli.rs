@@ -426,7 +426,7 @@ fn layouts_that_cannot_be_are_refused_with_legal_ones() {
 
 #[test]
 fn names_that_are_not_known_are_refused() {
-    insta::assert_snapshot!(refusal("simulate --model gpt5"), @r#"error: no model preset is called "gpt5"; there are nano, mini, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, megatron-1.7b, megatron-3.6b, megatron-7.5b, megatron-18.4b, megatron-39.1b, megatron-76.1b, megatron-145.6b, megatron-310.1b, megatron-529.6b, megatron-1008b, llama2-7b, llama2-13b, llama2-70b, llama3-8b, llama3-70b, llama3-405b, or give a .toml file"#);
+    insta::assert_snapshot!(refusal("simulate --model gpt5"), @r#"error: no model preset is called "gpt5"; there are nano, mini, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, megatron-1.7b, megatron-3.6b, megatron-7.5b, megatron-18.4b, megatron-39.1b, megatron-76.1b, megatron-145.6b, megatron-310.1b, megatron-529.6b, megatron-1008b, llama2-7b, llama2-13b, llama2-70b, llama3-8b, llama3-70b, llama3-405b, or give a .toml file or a Hugging Face config.json"#);
     insta::assert_snapshot!(refusal("simulate --hardware abacus"), @r#"error: no hardware is called "abacus"; there are classroom, v100, a100-40gb, a100-80gb, h100, h200, b200, mi300x, rtx4090, l4, or give a .toml file"#);
     insta::assert_snapshot!(refusal("simulate --schedule 2f2b"), @r#"error: no schedule is called "2f2b"; there are gpipe, 1f1b, interleaved-1f1b, looped-bfs, zb-h1, zb-h2, interleaved-zb, zb-v, dualpipe-v, or give a .csv file"#);
     insta::assert_snapshot!(refusal("simulate --costs f=1,x=2"), @r#"

@@ -150,7 +150,7 @@ pub(super) struct Settings {
     #[arg(long, value_name = "V")]
     pub(super) chunks: Option<usize>,
 
-    #[arg(long, value_name = "PRESET|FILE.toml", help = model_help())]
+    #[arg(long, value_name = "PRESET|FILE.toml|config.json", help = model_help())]
     pub(super) model: Option<String>,
 
     #[arg(long, value_name = "NAME|FILE.toml", help = hardware_help())]
@@ -394,7 +394,9 @@ fn schedule_help() -> String {
 
 fn model_help() -> String {
     let names = joined(PRESETS);
-    format!("Model: {names}, or a TOML file, with its [optimizer]; nano if not given")
+    format!(
+        "Model: {names}, a TOML file, with its [optimizer], or a Hugging Face config.json; nano if not given"
+    )
 }
 
 fn hardware_help() -> String {

@@ -158,6 +158,13 @@ fn order(value: &str, cut: Cut) -> CliResult<Order> {
 }
 
 fn model(value: &str) -> CliResult<ModelShape> {
+    if let Some(path) = file_with_ending(value, ".json") {
+        // A configuration is called by the folder that it is in.
+        let folder = path.parent().and_then(Path::file_name);
+        let name = folder.map_or(value.into(), |name| name.to_string_lossy());
+        return ModelShape::from_hugging_face(&read(&path)?, &name)
+            .map_err(|error| CliError::refused(error).in_file(&path));
+    }
     match file_with_ending(value, ".toml") {
         None => ModelShape::preset(value).map_err(CliError::refused),
         Some(path) => ModelShape::from_toml(&read(&path)?)
@@ -174,7 +181,9 @@ fn hardware(value: &str) -> CliResult<Hardware> {
 }
 
 fn file_named(value: &str) -> Option<PathBuf> {
-    file_with_ending(value, ".toml").or_else(|| file_with_ending(value, ".csv"))
+    [".toml", ".csv", ".json"]
+        .into_iter()
+        .find_map(|ending| file_with_ending(value, ending))
 }
 
 fn file_with_ending(value: &str, ending: &str) -> Option<PathBuf> {

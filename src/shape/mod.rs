@@ -3,6 +3,7 @@
 //! The transformer is GPT-2's: pre-norm, learned positions, tanh-gelu, tied head. Sizes are per
 //! tensor-parallel rank; `t` is the tensor-parallel degree, `n` the tokens of a micro-batch.
 
+mod hugging_face;
 mod methods;
 mod optimizer;
 mod presets;
@@ -100,8 +101,13 @@ pub enum ShapeError {
     /// The text is not a model.
     #[error("not a model file: {0}")]
     Toml(String),
+    /// The text is not a Hugging Face configuration.
+    #[error("not a Hugging Face config.json: {0}")]
+    Json(String),
     /// No preset is called that.
-    #[error("no model preset is called {name:?}; there are {known}, or give a .toml file")]
+    #[error(
+        "no model preset is called {name:?}; there are {known}, or give a .toml file or a Hugging Face config.json"
+    )]
     Unknown {
         /// What was asked for.
         name: String,
