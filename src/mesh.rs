@@ -205,13 +205,32 @@ impl Fold {
         }
     }
 
-    /// One replica and one slice for all, if nodes of so many GPUs cut all of them alike.
+    /// One slice for all, if nodes of so many GPUs hold whole tensor-parallel groups; and one replica for all
+    /// that lie alike on nodes.
     pub fn whole(mesh: Mesh, gpus_per_node: usize) -> Option<Self> {
         let fits = |n: usize| n.is_multiple_of(gpus_per_node) || gpus_per_node.is_multiple_of(n);
-        let one = |count| vec![Share { index: 0, count }];
-        (fits(mesh.tp) && fits(mesh.tp * mesh.dp)).then(|| Self {
-            dp: one(mesh.dp),
-            tp: one(mesh.tp),
+        if !fits(mesh.tp) {
+            return None;
+        }
+        let mut dp: Vec<(usize, Share)> = Vec::new();
+        for index in 0..mesh.dp {
+            // Where stages are whole nodes apart, all replicas cross from one to the next alike.
+            let place = if fits(mesh.tp * mesh.dp) {
+                0
+            } else {
+                mesh.tp * index % gpus_per_node
+            };
+            match dp.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, share)) => share.count += 1,
+                None => dp.push((place, Share { index, count: 1 })),
+            }
+        }
+        Some(Self {
+            dp: dp.into_iter().map(|(_, share)| share).collect(),
+            tp: vec![Share {
+                index: 0,
+                count: mesh.tp,
+            }],
             mesh,
         })
     }

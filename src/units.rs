@@ -168,6 +168,18 @@ pub fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Three digits and, from ten thousand on, a thousand's letter: `1234`, `12.3 k`, `1.23 M`, `406 B`, `3.49 T`.
+pub fn large(value: f64) -> String {
+    let (scaled, letter) = match value {
+        v if v >= 1e12 => (v / 1e12, " T"),
+        v if v >= 1e9 => (v / 1e9, " B"),
+        v if v >= 1e6 => (v / 1e6, " M"),
+        v if v >= 1e4 => (v / 1e3, " k"),
+        v => (v, ""),
+    };
+    format!("{}{letter}", three_digits(scaled))
+}
+
 /// A share as a percentage: `27.3 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -294,5 +306,7 @@ mod tests {
         assert_eq!(Bytes(26_004_684).to_string(), "24.8 MiB");
         assert_eq!(Bytes(12).to_string(), "12 B");
         assert_eq!(percent(3.0 / 11.0), "27.3 %");
+        assert_eq!(large(9999.0), "9999");
+        assert_eq!(large(1.63e6), "1.63 M");
     }
 }

@@ -162,6 +162,7 @@ fn json_has_the_keys_of_the_contract() {
             "instances",
             "kind",
             "ranks",
+            "size",
             "time_s",
             "wire_bytes",
         ]
@@ -385,15 +386,15 @@ fn figures_are_told_in_words() {
     DP 2 × TP 1 × PP 2 · 4 micro-batches of 4 · 1F1B
     nano, 1.63 M parameters · 4 × own GPU, f32 · simulated
 
-      step                         29.2 ms  all ranks, synchronisation and optimizer included
-      pipeline                     28.3 ms  to the end of a replica's last pass
-      throughput            70190 tokens/s  of all ranks together
-      MFU                           18.3 %  model FLOPs over 4 × 1.00 TFLOP/s (f32)
-      speed-up                      3.08 ×  one GPU with the same batch; efficiency 77.1 %
-      bubble of total               21.4 %  idle / pipeline time
-      bubble of ideal               27.3 %  idle / time of all passes
-      bubble of stage span          24.1 %  largest (span - work) / span of a stage, as in the zero-bubble paper
-      peak memory                 30.7 MiB  fullest rank, of 96.0 MiB: fits
+      step                          29.2 ms  all ranks, synchronisation and optimizer included
+      pipeline                      28.3 ms  to the end of a replica's last pass
+      throughput            70.2 k tokens/s  of all ranks together
+      MFU                            18.3 %  model FLOPs over 4 × 1.00 TFLOP/s (f32)
+      speed-up                       3.08 ×  one GPU with the same batch; efficiency 77.1 %
+      bubble of total                21.4 %  idle / pipeline time
+      bubble of ideal                27.3 %  idle / time of all passes
+      bubble of stage span           24.1 %  largest (span - work) / span of a stage, as in the zero-bubble paper
+      peak memory                  30.7 MiB  fullest rank, of 96.0 MiB: fits
 
       rank  dp  tp  pp  compute ms  transfer ms  waiting ms  idle ms  in flight  peak memory
          0   0   0   0        22.1         0.38        0.00     6.70          2     30.7 MiB

@@ -38,7 +38,9 @@ pub(super) enum Verb {
     Simulate(SimulateArgs),
     /// Print a pipeline schedule: PyTorch's CSV, a grid, or a picture
     Schedule(ScheduleArgs),
-    /// Rank every legal layout for a number of GPUs: time, memory, bubble, GPU-hours, money, energy
+    /// Rank every legal layout for a number of GPUs: time, memory, bubble, GPU-hours, money, energy. Degrees, the
+    /// micro-batch size, chunks and recomputation are swept where they are not given; the global batch is a
+    /// sequence a GPU if not given
     Sweep(SweepArgs),
     /// Read files that `run` or `simulate` wrote: print their figures, or write them in another format
     View(ViewArgs),
@@ -115,7 +117,7 @@ pub(super) struct SimulateArgs {
 }
 
 /// What `run` and `simulate` are of: the keys of a configuration file are these, and the flags win.
-#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize)]
 #[command(next_help_heading = "Layout, model and hardware")]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Settings {
@@ -270,7 +272,7 @@ pub(super) struct SweepArgs {
     pub(super) settings: Settings,
 
     /// How many of the best are simulated and told
-    #[arg(long, default_value_t = 10, value_name = "K")]
+    #[arg(long, default_value_t = 10, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000), value_name = "K")]
     pub(super) top: usize,
 
     /// Tokens of the whole training, for GPU-hours, money and energy; 20 a parameter if not given
@@ -282,7 +284,8 @@ pub(super) struct SweepArgs {
         long,
         value_enum,
         hide_possible_values = true,
-        value_name = "megatron|deepspeed|torchtitan"
+        value_name = "megatron|deepspeed|torchtitan",
+        conflicts_with = "json"
     )]
     pub(super) copy_as: Option<Framework>,
 

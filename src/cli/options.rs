@@ -101,6 +101,14 @@ impl Mode {
             Some(Verb::Run(args)) => RunOptions::new(args).map(|run| Self::Run(Box::new(run))),
             Some(Verb::Simulate(args)) => {
                 if args.validate {
+                    let alone = args.settings == Settings::default()
+                        && args.costs.is_none()
+                        && args.output.out.is_empty();
+                    if !alone {
+                        return Err(CliError::refused(
+                            "--validate has layouts of its own; only --json goes with it",
+                        ));
+                    }
                     return Ok(Self::Validate(Answer::new(args.output.json)));
                 }
                 SimulateOptions::new(args).map(|simulate| Self::Simulate(Box::new(simulate)))
@@ -170,31 +178,52 @@ fn check_device(device: DeviceArg) -> CliResult {
 /// Tokens a parameter that training takes, where none are given: Hoffmann 2022.
 const TOKENS_PER_PARAMETER: f64 = 20.0;
 
+/// What a sweep cannot be asked for.
+fn check_sweep(gpus: usize, tokens: Option<f64>, settings: &Settings) -> CliResult {
+    let unused = [
+        (
+            settings.micro_batches.is_some(),
+            "--micro-batches",
+            "it follows from --global-batch",
+        ),
+        (
+            settings.schedule.is_some(),
+            "--schedule",
+            "1F1B and interleaved 1F1B are swept",
+        ),
+    ];
+    if let Some((_, name, why)) = unused.into_iter().find(|(given, ..)| *given) {
+        return Err(CliError::refused(format!("sweep takes no {name}: {why}")));
+    }
+    if !(1..=crate::mesh::MAX_RANKS).contains(&gpus) {
+        let most = crate::mesh::MAX_RANKS;
+        return Err(CliError::refused(format!(
+            "--gpus is {gpus}, but must be from 1 to {most}"
+        )));
+    }
+    if tokens.is_some_and(|tokens| !(tokens.is_finite() && tokens > 0.0)) {
+        return Err(CliError::refused("--tokens must be a number above 0"));
+    }
+    for (name, degree) in [
+        ("dp", settings.dp),
+        ("tp", settings.tp),
+        ("pp", settings.pp),
+    ] {
+        if let Some(degree) = degree.filter(|&degree| degree == 0 || !gpus.is_multiple_of(degree)) {
+            let divisors = (1..=gpus).filter(|n| gpus.is_multiple_of(*n));
+            let nearest = divisors.min_by_key(|n| n.abs_diff(degree)).unwrap_or(1);
+            return Err(CliError::refused(format!(
+                "--{name} {degree} does not divide {gpus} GPUs; nearest legal: {nearest}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl SweepOptions {
     fn new(args: SweepArgs) -> CliResult<Self> {
         let settings = config::with_file(args.settings)?;
-        let unused = [
-            (
-                settings.micro_batches.is_some(),
-                "--micro-batches",
-                "it follows from --global-batch",
-            ),
-            (
-                settings.schedule.is_some(),
-                "--schedule",
-                "1F1B and interleaved 1F1B are swept",
-            ),
-        ];
-        if let Some((_, name, why)) = unused.into_iter().find(|(given, ..)| *given) {
-            return Err(CliError::refused(format!("sweep takes no {name}: {why}")));
-        }
-        if !(1..=crate::mesh::MAX_RANKS).contains(&args.gpus) {
-            let most = crate::mesh::MAX_RANKS;
-            return Err(CliError::refused(format!(
-                "--gpus is {}, but must be from 1 to {most}",
-                args.gpus
-            )));
-        }
+        check_sweep(args.gpus, args.tokens, &settings)?;
         let fixed = Fixed {
             dp: settings.dp,
             tp: settings.tp,

@@ -10,7 +10,7 @@ use super::output::{print, print_json, say};
 use super::table::{Align, Table};
 use crate::session::{Sweep, SweepRow, settings_of, sweep};
 use crate::shape::Recompute;
-use crate::units::{Nanos, percent, three_digits};
+use crate::units::{Nanos, large, percent};
 
 /// Sweeps, and tells the best.
 pub(super) fn run(options: &SweepOptions) -> CliResult {
@@ -135,16 +135,4 @@ fn cells(row: &SweepRow) -> Vec<String> {
         known(row.kwh, " kWh"),
         if row.pareto { "*" } else { "" }.to_owned(),
     ]
-}
-
-/// Three digits and a thousand's letter: `1.23 M`.
-fn large(value: f64) -> String {
-    let (scaled, letter) = match value {
-        v if v >= 1e12 => (v / 1e12, " T"),
-        v if v >= 1e9 => (v / 1e9, " G"),
-        v if v >= 1e6 => (v / 1e6, " M"),
-        v if v >= 1e3 => (v / 1e3, " k"),
-        v => (v, ""),
-    };
-    format!("{}{letter}", three_digits(scaled))
 }

@@ -115,7 +115,7 @@ impl Estimator<'_> {
             ramp + (m - 1) as f64 * slowest
         };
         let sync = ranks.iter().map(|rank| self.synchronise(rank));
-        let sync = sync.fold(0.0, f64::max) + self.tied() + self.norm();
+        let sync = sync.fold(0.0, f64::max) + self.tied() + self.norms() + self.norm();
         let busy = m as f64 * way;
         Estimate {
             step: Nanos::from_secs(pipeline + self.gather(&ranks[0]) + sync),
@@ -132,16 +132,21 @@ impl Estimator<'_> {
 
     /// A collective of the group along `axis` of the first rank.
     fn collective(&self, kind: Collective, axis: Axis, bytes: Bytes) -> f64 {
-        let at = self.mesh.coord(crate::units::Rank(0));
-        let group = self.mesh.group(axis, at);
-        let node = |rank: usize| rank / self.load.gpus_per_node.max(1);
-        let first = node(group[0].index());
-        let together = group.iter().filter(|rank| node(rank.index()) == first);
+        let node = self.load.gpus_per_node.max(1);
+        let (ranks, per_node) = if axis == Axis::World {
+            (self.mesh.ranks(), node.min(self.mesh.ranks()))
+        } else {
+            let at = self.mesh.coord(crate::units::Rank(0));
+            let group = self.mesh.group(axis, at);
+            let first = group[0].index() / node;
+            let together = group.iter().filter(|rank| rank.index() / node == first);
+            (group.len(), together.count())
+        };
         self.price(&Task::Collective {
             kind,
             bytes,
-            ranks: group.len(),
-            per_node: together.count(),
+            ranks,
+            per_node,
         })
     }
 
@@ -314,12 +319,25 @@ impl Estimator<'_> {
     }
 
     fn norm(&self) -> f64 {
-        let alone = self.layout.tp * self.layout.pp == 1;
-        if alone {
+        let Layout { dp, tp, pp, .. } = *self.layout;
+        let shared = self.load.methods.zero != Zero::Off && dp > 1;
+        let axis = if shared { Axis::World } else { Axis::Model };
+        if tp * pp == 1 && !shared {
             0.0
         } else {
-            self.collective(Collective::AllReduce, Axis::Model, Bytes(4))
+            self.collective(Collective::AllReduce, axis, Bytes(4))
         }
+    }
+
+    /// With sequence parallelism, the norms' gradients.
+    fn norms(&self) -> f64 {
+        if !self.load.slices(self.layout.tp).cuts_sequence() {
+            return 0.0;
+        }
+        let norms: usize = self.stages.iter().map(StageShape::norms).sum();
+        let each = norms.div_ceil(self.layout.pp) * 2 * self.load.shape.hidden;
+        let bytes = self.grad_bytes(each as u64);
+        self.collective(Collective::AllReduce, Axis::Tp, bytes)
     }
 
     fn send(&self) -> f64 {
@@ -339,7 +357,7 @@ impl Estimator<'_> {
             let chunks = self.layout.chunks as f64;
             let in_flight = page.in_flight(index).unwrap_or(m * chunks as u64) as f64;
             let fixed = self.load.fixed_memory(rank.params, self.layout.dp).total();
-            fixed + Bytes((rank.kept / chunks * in_flight) as u64)
+            fixed + Bytes((rank.kept / chunks * in_flight) as u64) + self.load.again(self.layout.tp)
         };
         ranks.iter().enumerate().map(of).max().unwrap_or_default()
     }

@@ -16,7 +16,7 @@ const CARDS: [(&str, &str); 6] = [
 /// What a picture of the run says besides its timeline.
 pub fn picture(report: &Report) -> Picture {
     let config = &report.config;
-    let title = match report.ranks.len() {
+    let title = match report.gpus() {
         1 => "One GPU".to_owned(),
         gpus => format!("{} on {gpus} GPUs", config.schedule_title()),
     };

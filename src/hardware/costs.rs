@@ -159,7 +159,7 @@ impl CostModel {
         let longer = gpu.max(host);
         let pace = if longer > 0.0 {
             let shares = (gpu / longer).powi(HIDING) + (host / longer).powi(HIDING);
-            longer * shares.sqrt().sqrt()
+            longer * shares.powf(1.0 / f64::from(HIDING))
         } else {
             0.0
         };
@@ -176,7 +176,7 @@ impl CostModel {
 
     /// A ring of `n`, `2(n-1)` steps of an all-reduce, half as many of the others: each of a latency and a
     /// `1/n` of the bytes, over the links of a node and, where it leaves it, all its ranks' adapters together;
-    /// and a pass over the bytes in memory.
+    /// and a pass over the bytes in memory. An all-reduce over nodes may go by a tree instead.
     fn ring(&self, kind: Collective, bytes: Bytes, ranks: usize, per_node: usize) -> Nanos {
         if ranks < 2 {
             return Nanos::ZERO;
@@ -189,17 +189,23 @@ impl CostModel {
         } = &self.hardware;
         let (n, size, rounds) = (ranks as f64, bytes.0 as f64, kind.rounds() as f64);
         let together = per_node.clamp(1, ranks);
-        let mut latency = reach.collective_us + rounds * (n - 1.0) * in_node.latency_us;
+        let mut latency = rounds * (n - 1.0) * in_node.latency_us;
         let mut rate = in_node.rate();
         if ranks > together {
             let nodes = ranks.div_ceil(together) as f64;
             latency += rounds * (nodes - 1.0) * between_nodes.latency_us;
             rate = rate.min(together as f64 * between_nodes.rate());
+            if kind == Collective::AllReduce {
+                // Over many nodes a sum goes up a tree of them and down again, as fast for large sizes.
+                let hop = in_node.latency_us + between_nodes.latency_us;
+                let in_nodes = (together - 1) as f64 * in_node.latency_us;
+                latency = latency.min(rounds * (in_nodes + nodes.log2().ceil() * hop));
+            }
         }
         let over = kind.bus_share(ranks) * size / rate;
         let memory = self.hardware.memory_gb_per_s * 1e9 * reach.collective_memory;
         let pass = rounds / 2.0 * size / memory;
-        Nanos::from_secs(latency * 1e-6 + over + pass)
+        Nanos::from_secs((reach.collective_us + latency) * 1e-6 + over + pass)
     }
 
     fn send(&self, bytes: Bytes, leaves_node: bool, alike: usize) -> Nanos {

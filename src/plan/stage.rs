@@ -5,7 +5,7 @@ use super::{Job, Load, ModelLoad, Program, Reduction, TaskId};
 use crate::hardware::{Precision, Task};
 use crate::mesh::Axis;
 use crate::schedule::Action;
-use crate::shape::{Bucket, PassStep, Reduce, Segment, StageShape, Work};
+use crate::shape::{Bucket, Methods, PassStep, Recompute, Reduce, Segment, StageShape, Work};
 use crate::trace::{Kind, Label, LabelId};
 use crate::units::{Bytes, Pass};
 
@@ -258,25 +258,50 @@ impl ModelLoad<'_> {
 
     /// Bytes of activations that a step takes or gives back.
     pub(crate) fn memory(&self, step: PassStep, pass: Pass, tp: usize) -> i64 {
-        let (tokens, slices) = (self.tokens(), self.slices(tp));
-        let kept = match self.precision {
-            Precision::F32 => {
-                4 * self
-                    .shape
-                    .kept_elements(step.segment, tokens, slices, self.methods)
-            }
-            Precision::Bf16 => {
-                self.shape
-                    .megatron_stash_bytes(step.segment, tokens, slices, self.methods)
-            }
-        };
+        let methods = self.methods;
+        let kept = self.kept(step.segment, tp, methods).cast_signed();
+        let again = self.kept_again(step.segment, tp).cast_signed();
         match pass {
-            // Computed again for the pass that it is in alone, which is not counted.
-            _ if step.again => 0,
-            Pass::Forward => kept.cast_signed(),
-            Pass::Backward | Pass::WeightGrad => -kept.cast_signed(),
+            // Computed again, and held until the weights' gradients are there.
+            _ if step.again => again,
+            Pass::InputGrad | Pass::Backward if matches!(step.segment, Segment::Core(_)) => {
+                self.kept_again(step.segment.normed(), tp).cast_signed()
+            }
+            Pass::Forward => kept,
+            Pass::Backward | Pass::WeightGrad => -kept - again,
             Pass::InputGrad => 0,
         }
+    }
+
+    fn kept(&self, segment: Segment, tp: usize, methods: Methods) -> u64 {
+        let (tokens, slices) = (self.tokens(), self.slices(tp));
+        match self.precision {
+            Precision::F32 => 4 * self.shape.kept_elements(segment, tokens, slices, methods),
+            Precision::Bf16 => self
+                .shape
+                .megatron_stash_bytes(segment, tokens, slices, methods),
+        }
+    }
+
+    /// What a segment's backward has computed again beside what was kept.
+    fn kept_again(&self, segment: Segment, tp: usize) -> u64 {
+        let nothing = Methods {
+            recompute: Recompute::None,
+            ..self.methods
+        };
+        let all = self.kept(segment, tp, nothing);
+        all.saturating_sub(self.kept(segment, tp, self.methods))
+    }
+
+    /// The most that is held of what is computed again: a layer's.
+    pub(crate) fn again(&self, tp: usize) -> Bytes {
+        let of_layer = [Segment::Attention(0), Segment::Mlp(0)];
+        Bytes(
+            of_layer
+                .map(|segment| self.kept_again(segment, tp))
+                .iter()
+                .sum(),
+        )
     }
 
     /// Elements and size of what tensor-parallel ranks do together.

@@ -96,8 +96,24 @@ fn entries(holds: Holds, palette: &Palette) -> Vec<(Quad, &'static str)> {
         ),
         (holds.optimizer, plain(palette.optimizer), "optimizer"),
         (holds.sends, plain(palette.send), "send"),
-        (holds.tp, plain(palette.all_reduce_tp), "TP all-reduce"),
-        (holds.dp, plain(palette.all_reduce), "DP all-reduce"),
+        (
+            holds.tp,
+            plain(palette.all_reduce_tp),
+            if holds.tp_shares {
+                "TP collectives"
+            } else {
+                "TP all-reduce"
+            },
+        ),
+        (
+            holds.dp,
+            plain(palette.all_reduce),
+            if holds.dp_shares {
+                "DP collectives"
+            } else {
+                "DP all-reduce"
+            },
+        ),
         (holds.exposed, exposed, "exposed transfer"),
         (holds.waiting, waiting, "waiting"),
         (holds.idle, bubble, "bubble"),

@@ -22,8 +22,12 @@ pub struct Holds {
     pub sends_overlap: bool,
     /// Tensor-parallel collectives.
     pub tp: bool,
+    /// Reduce-scatters and all-gathers among them.
+    pub tp_shares: bool,
     /// Data-parallel collectives.
     pub dp: bool,
+    /// Reduce-scatters and all-gathers among them.
+    pub dp_shares: bool,
     /// Transfers that computing waits for.
     pub exposed: bool,
     /// Waiting for members of a collective.
@@ -224,14 +228,24 @@ fn holds(trace: &Trace) -> Holds {
                         holds.passes[pass as usize] = true;
                     }
                 }
-                (Stream::Tp, _) => holds.tp = true,
-                (Stream::Dp, _) => holds.dp = true,
+                (Stream::Tp, _) => {
+                    holds.tp = true;
+                    holds.tp_shares |= shares(label.kind);
+                }
+                (Stream::Dp, _) => {
+                    holds.dp = true;
+                    holds.dp_shares |= shares(label.kind);
+                }
                 (Stream::SendNext | Stream::SendPrev, _) => holds.sends = true,
                 (Stream::Compute, _) => {}
             }
         }
     }
     holds
+}
+
+fn shares(kind: Kind) -> bool {
+    matches!(kind, Kind::ReduceScatter | Kind::AllGather)
 }
 
 /// Whether a rank ever sends to both neighbours at once.

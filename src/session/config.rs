@@ -253,8 +253,12 @@ impl Config {
             .map(|(at, &count)| {
                 let held =
                     (0..program.stages.len()).filter(|&stage| program.holders[stage] == at.pp);
-                let layers: usize = held.map(|stage| program.stages[stage].layers.len()).sum();
-                Bytes(4 * layer) * (layers as u64) * u64::from(count)
+                let layers: Vec<usize> = held
+                    .map(|stage| program.stages[stage].layers.len())
+                    .collect();
+                // What is in flight is on one of a rank's chunks.
+                let each = layers.iter().sum::<usize>().div_ceil(layers.len().max(1));
+                Bytes(4 * layer) * (each as u64) * u64::from(count)
             });
         let needs = fixed + in_flight.sum();
         if needs > MOST_EMULATED {

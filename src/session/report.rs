@@ -6,7 +6,7 @@ use super::config::{Config, ConfigError, Costs};
 use super::traffic::TrafficReport;
 use crate::engine::simulate;
 use crate::plan::Plan;
-use crate::shape::Recompute;
+use crate::shape::{Attention, Recompute};
 use crate::trace::Trace;
 use crate::units::{Bytes, Nanos};
 
@@ -170,6 +170,8 @@ impl Report {
 fn recomputed(config: &Config) -> f64 {
     let again = match config.methods.recompute {
         Recompute::None => 0.0,
+        // A fused core does that itself, in its backward.
+        Recompute::Selective if config.methods.attention == Attention::Fused => 0.0,
         Recompute::Selective => config.model.cores_flops(1),
         Recompute::Full => config.model.layers_flops(1),
     };

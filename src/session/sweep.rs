@@ -118,13 +118,15 @@ pub fn sweep(
         rows.sort_by_key(|row| row.peak_memory_bytes);
     }
     let pareto = rows.iter().filter(|row| row.pareto).copied().collect();
-    rows.truncate(spec.top);
+    // Twice as many as are told, lest closed forms a few per cent off leave out one of the best.
+    rows.truncate(2 * spec.top);
     for row in &mut rows {
         *row = spec.simulated(row)?;
     }
     if fitting > 0 {
         rows.sort_by(|a, b| a.step_s.total_cmp(&b.step_s));
     }
+    rows.truncate(spec.top);
     Ok(Sweep {
         layouts,
         fitting,
@@ -154,7 +156,9 @@ impl SweepSpec {
         let mut all = Vec::new();
         let divisors = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
         let node = self.base.hardware.gpus_per_node;
-        for tp in divisors(self.gpus).filter(|&tp| tp <= node && allowed(self.fixed.tp, tp)) {
+        // A group that straddles two nodes is in neither.
+        let within = |tp: &usize| node.is_multiple_of(*tp) && allowed(self.fixed.tp, *tp);
+        for tp in divisors(self.gpus).filter(within) {
             for pp in divisors(self.gpus / tp) {
                 let dp = self.gpus / tp / pp;
                 let few = pp <= self.base.model.layers;
@@ -168,14 +172,16 @@ impl SweepSpec {
 
     fn of_degrees(&self, [dp, tp, pp]: [usize; 3], all: &mut Vec<Config>) {
         let layers = self.base.model.layers;
-        let sizes = (0..).map(|power| 1_usize << power);
-        for size in sizes.take_while(|&size| size <= LARGEST_MICRO_BATCH) {
+        let powers = (0..).map(|power| 1_usize << power);
+        let powers = powers.take_while(|&size| size <= LARGEST_MICRO_BATCH);
+        let sizes: Vec<usize> = match self.fixed.micro_batch_size {
+            Some(size) => vec![size],
+            None => powers.collect(),
+        };
+        for size in sizes {
             let Ok(micro_batches) = Layout::micro_batches_of(self.global_batch, dp, size) else {
                 continue;
             };
-            if !allowed(self.fixed.micro_batch_size, size) {
-                continue;
-            }
             for chunks in (1..=layers / pp).filter(|&chunks| allowed(self.fixed.chunks, chunks)) {
                 // Interleaved where there are several stages a rank, all with as many layers.
                 let even = layers.is_multiple_of(pp * chunks) && micro_batches.is_multiple_of(pp);

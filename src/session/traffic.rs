@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hardware::Task;
 use crate::mesh::Axis;
 use crate::plan::{Op, Plan, What};
 use crate::trace::{Kind, Phase, Span, Stream, Trace};
@@ -16,7 +17,9 @@ pub struct TrafficReport {
     pub group: String,
     /// `all_reduce`, `reduce_scatter`, `all_gather` or `send_recv`.
     pub kind: String,
-    /// The ranks of the first such instance.
+    /// How many ranks each has.
+    pub size: u32,
+    /// The ranks of the first such instance; of a large one the first of them.
     pub ranks: Vec<u32>,
     /// How many instances are like it.
     pub instances: u32,
@@ -35,6 +38,9 @@ pub struct TrafficReport {
     pub busbw: f64,
 }
 
+/// The most ranks of a group that are listed.
+const MOST_LISTED: usize = 64;
+
 /// Sums over the operations of one kind in an instance of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Sums {
@@ -46,8 +52,21 @@ struct Sums {
 impl Sums {
     /// Counts an operation; its time comes from its span, which one that takes none has not.
     fn count(&mut self, plan: &Plan, op: &Op) {
+        let program = plan.program();
+        let size = program.labels[op.label.0 as usize].bytes;
+        // What ranks of a node have alike, each sends a share of.
+        let share = if let Task::Send {
+            leaves_node: true,
+            alike,
+            ..
+        } = program.tasks[op.task.0 as usize]
+        {
+            alike.max(1) as u64
+        } else {
+            1
+        };
         self.count += 1;
-        self.bytes += plan.program().labels[op.label.0 as usize].bytes;
+        self.bytes = self.bytes.saturating_add(size / share);
     }
 }
 
@@ -62,15 +81,23 @@ impl TrafficReport {
         let (mesh, fold) = (program.mesh, &program.fold);
         let mut add = |axis, kind, (ranks, size): (&[Rank], usize), sums| {
             let real = |cell: &Rank| fold.mesh.rank(fold.coord(mesh.coord(*cell)));
+            let members = if ranks.len() == size || axis == Axis::Embedding {
+                ranks.iter().map(real).collect()
+            } else {
+                fold.mesh.group(axis, fold.mesh.coord(real(&ranks[0])))
+            };
             let entry = rows.entry((axis, kind, size, sums));
-            entry
-                .or_insert_with(|| (ranks.iter().map(real).collect(), 0))
-                .1 += fold.groups(axis, mesh.coord(ranks[0])) as u32;
+            entry.or_insert_with(|| (members, 0)).1 +=
+                fold.groups(axis, mesh.coord(ranks[0])) as u32;
         };
         let (collectives, sends) = counted(plan);
         let groups = &program.groups;
         for ((group, kind), mut sums) in collectives {
             let group = &groups[group as usize];
+            // A rank alone has no one to talk to.
+            if group.size == 1 {
+                continue;
+            }
             // A collective takes the same time on every member: the first one's lane tells.
             let streams = [Stream::Tp, Stream::Dp];
             let ranks = &group.ranks;
@@ -89,7 +116,8 @@ impl TrafficReport {
             .map(|((axis, kind, size, sums), (ranks, instances))| {
                 let kind_row = row(axis, kind, size, sums);
                 Self {
-                    ranks: ranks.iter().map(|rank| rank.0).collect(),
+                    size: size as u32,
+                    ranks: ranks.iter().take(MOST_LISTED).map(|rank| rank.0).collect(),
                     instances,
                     ..kind_row
                 }
@@ -158,11 +186,12 @@ fn row(axis: Axis, kind: Option<Collective>, n: usize, sums: Sums) -> TrafficRep
     TrafficReport {
         group: axis.name().to_owned(),
         kind: name.to_owned(),
+        size: n as u32,
         ranks: Vec::new(),
         instances: 0,
         count: sums.count,
         bytes: sums.bytes,
-        wire_bytes: wire * sums.bytes,
+        wire_bytes: wire.saturating_mul(sums.bytes),
         time_s: sums.time.secs(),
         algbw,
         busbw: algbw * share,

@@ -3,7 +3,7 @@
 
 use super::config::Costs;
 use super::report::{MemoryReport, Report};
-use crate::units::{Bytes, Nanos, percent, three_digits};
+use crate::units::{Bytes, Nanos, large, percent, three_digits};
 
 /// A figure as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Report {
         ];
         figures.extend(self.tokens_per_s.map(|rate| Figure {
             name: "throughput",
-            value: format!("{} tokens/s", three_digits(rate)),
+            value: format!("{} tokens/s", large(rate)),
             note: "of all ranks together".to_owned(),
         }));
         figures.extend(self.mfu.map(|share| self.mfu_figure(share)));

@@ -74,10 +74,10 @@ impl Segment {
         }
     }
 
-    /// The segment whose norm this is the norm of, with sequence parallelism; or itself.
+    /// The segment that this is a part of: whose norm or core it is; or itself.
     pub fn normed(self) -> Self {
         match self {
-            Self::AttentionNorm(layer) => Self::Attention(layer),
+            Self::AttentionNorm(layer) | Self::Core(layer) => Self::Attention(layer),
             Self::MlpNorm(layer) => Self::Mlp(layer),
             Self::HeadNorm => Self::Head,
             Self::Embed
@@ -87,8 +87,7 @@ impl Segment {
             | Self::HeadSum
             | Self::HeadLoss
             | Self::Finish
-            | Self::Share
-            | Self::Core(_) => self,
+            | Self::Share => self,
         }
     }
 }

@@ -273,6 +273,20 @@ pub(super) static BINDINGS: &[Binding] = &[
     ),
     key(
         Group::Layout,
+        "Q",
+        &[(NONE, Key::Q)],
+        Wish::Next(Field::Sequence, UP),
+        "sequence parallelism on or off",
+    ),
+    key(
+        Group::Layout,
+        "Z",
+        &[(NONE, Key::Z)],
+        Wish::Next(Field::Zero, UP),
+        "ZeRO-1 on or off",
+    ),
+    key(
+        Group::Layout,
         "N",
         &[(NONE, Key::N)],
         Wish::Next(Field::Model, UP),

@@ -6,8 +6,8 @@ use crate::hardware::PROFILES;
 use crate::scene::fonts::Weight;
 use crate::schedule::{Chunks, ScheduleKind};
 use crate::session::Config;
-use crate::shape::PRESETS;
-use crate::units::three_digits;
+use crate::shape::{PRESETS, Zero};
+use crate::units::large;
 
 use super::dock;
 use super::edit::{Change, Field, Refusal};
@@ -44,7 +44,7 @@ fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     if config.layout.schedule.chunks() != Chunks::One {
         number_with_refusal(ui, Field::Chunks, (run, view), wishes);
     }
-    overlap(ui, config, wishes);
+    switches(ui, config, wishes);
     heading(ui, view, "Model and hardware");
     model(ui, (run, view), wishes);
     hardware(ui, (run, view), wishes);
@@ -75,7 +75,12 @@ fn number_with_refusal(
         .filter(|refusal| refusal.asked.field() == field);
     let asked = refusal.and_then(|refusal| match refusal.asked {
         Change::Number(_, value) => Some(value),
-        Change::Schedule(_) | Change::Overlap(_) | Change::Model(_) | Change::Hardware(_) => None,
+        Change::Schedule(_)
+        | Change::Overlap(_)
+        | Change::Sequence(_)
+        | Change::Zero(_)
+        | Change::Model(_)
+        | Change::Hardware(_) => None,
     });
     let value = field.number(&run.config().layout).unwrap_or_default();
     let shown = Number {
@@ -222,18 +227,37 @@ fn choice_with_refusal(
     }
 }
 
-fn overlap(ui: &mut Ui, config: &Config, wishes: &mut Vec<Wish>) {
-    stepper::row(ui, Field::Overlap.name(), |ui| {
-        let mut on = config.overlap;
-        let text = if on { "on" } else { "off" };
-        let response = ui
-            .checkbox(&mut on, text)
-            .accessible_name("Overlap")
-            .on_hover_text("Whether the data-parallel all-reduce runs during the backward pass");
-        if response.clicked() {
-            wishes.push(Wish::Next(Field::Overlap, Direction::Up));
-        }
-    });
+/// What is on or off.
+fn switches(ui: &mut Ui, config: &Config, wishes: &mut Vec<Wish>) {
+    let all = [
+        (
+            Field::Overlap,
+            config.overlap,
+            "Whether the data-parallel all-reduce runs during the backward pass",
+        ),
+        (
+            Field::Sequence,
+            config.methods.sequence_parallel,
+            "Tensor-parallel GPUs also share what lies between matrices: reduce-scatter and all-gather for all-reduce",
+        ),
+        (
+            Field::Zero,
+            config.methods.zero != Zero::Off,
+            "Data-parallel GPUs share the optimizer: each updates its part of the weights, and all gather the rest",
+        ),
+    ];
+    for (field, mut on, hint) in all {
+        stepper::row(ui, field.name(), |ui| {
+            let text = if on { "on" } else { "off" };
+            let response = ui
+                .checkbox(&mut on, text)
+                .accessible_name(field.name())
+                .on_hover_text(hint);
+            if response.clicked() {
+                wishes.push(Wish::Next(field, Direction::Up));
+            }
+        });
+    }
 }
 
 fn undo(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
@@ -256,11 +280,9 @@ fn undo(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
 
 /// A count with its power of ten: `1.60 M`.
 fn count(number: u64) -> String {
-    let value = number as f64;
-    match number {
-        0..10_000 => number.to_string(),
-        10_000..1_000_000 => format!("{} k", three_digits(value / 1e3)),
-        1_000_000..1_000_000_000 => format!("{} M", three_digits(value / 1e6)),
-        _ => format!("{} B", three_digits(value / 1e9)),
+    if number < 10_000 {
+        number.to_string()
+    } else {
+        large(number as f64)
     }
 }

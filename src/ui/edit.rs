@@ -5,7 +5,7 @@ use crate::hardware::{Hardware, PROFILES};
 use crate::plan::Layout;
 use crate::schedule::ScheduleKind;
 use crate::session::{Config, ConfigError};
-use crate::shape::{ModelShape, PRESETS};
+use crate::shape::{ModelShape, PRESETS, Zero};
 
 use super::wish::Direction;
 
@@ -28,6 +28,10 @@ pub(super) enum Field {
     Schedule,
     /// Whether gradients are reduced during the backward pass.
     Overlap,
+    /// Whether tensor-parallel ranks share what lies between matrices.
+    Sequence,
+    /// Whether data-parallel ranks share the optimizer.
+    Zero,
     /// The model.
     Model,
     /// The GPUs.
@@ -56,6 +60,8 @@ impl Field {
             Self::Chunks => "Chunks a GPU",
             Self::Schedule => "Schedule",
             Self::Overlap => "Overlap",
+            Self::Sequence => "Sequence parallel",
+            Self::Zero => "ZeRO-1",
             Self::Model => "Model",
             Self::Hardware => "Hardware",
         }
@@ -70,7 +76,12 @@ impl Field {
             Self::MicroBatches => Some(layout.micro_batches),
             Self::MicroBatchSize => Some(layout.micro_batch_size),
             Self::Chunks => Some(layout.chunks),
-            Self::Schedule | Self::Overlap | Self::Model | Self::Hardware => None,
+            Self::Schedule
+            | Self::Overlap
+            | Self::Sequence
+            | Self::Zero
+            | Self::Model
+            | Self::Hardware => None,
         }
     }
 
@@ -82,7 +93,12 @@ impl Field {
             Self::MicroBatches => Some(&mut layout.micro_batches),
             Self::MicroBatchSize => Some(&mut layout.micro_batch_size),
             Self::Chunks => Some(&mut layout.chunks),
-            Self::Schedule | Self::Overlap | Self::Model | Self::Hardware => None,
+            Self::Schedule
+            | Self::Overlap
+            | Self::Sequence
+            | Self::Zero
+            | Self::Model
+            | Self::Hardware => None,
         }
     }
 }
@@ -96,6 +112,10 @@ pub(super) enum Change {
     Schedule(ScheduleKind),
     /// Of the overlap.
     Overlap(bool),
+    /// Of sequence parallelism.
+    Sequence(bool),
+    /// Of the optimizer's sharing.
+    Zero(bool),
     /// To the preset of that name.
     Model(&'static str),
     /// To the profile of that name.
@@ -109,6 +129,8 @@ impl Change {
             Self::Number(field, _) => *field,
             Self::Schedule(_) => Field::Schedule,
             Self::Overlap(_) => Field::Overlap,
+            Self::Sequence(_) => Field::Sequence,
+            Self::Zero(_) => Field::Zero,
             Self::Model(_) => Field::Model,
             Self::Hardware(_) => Field::Hardware,
         }
@@ -119,7 +141,9 @@ impl Change {
         let value = match self {
             Self::Number(_, value) => value.to_string(),
             Self::Schedule(kind) => kind.title().to_owned(),
-            Self::Overlap(on) => if *on { "on" } else { "off" }.to_owned(),
+            Self::Overlap(on) | Self::Sequence(on) | Self::Zero(on) => {
+                if *on { "on" } else { "off" }.to_owned()
+            }
             Self::Model(name) | Self::Hardware(name) => (*name).to_owned(),
         };
         format!("{} {value}", self.field().name())
@@ -143,6 +167,10 @@ impl Change {
                 }
             }
             Self::Overlap(on) => config.overlap = on,
+            Self::Sequence(on) => config.methods.sequence_parallel = on,
+            Self::Zero(on) => {
+                config.methods.zero = if on { Zero::Optimizer } else { Zero::Off };
+            }
             Self::Model(name) => config.model = ModelShape::preset(name)?,
             Self::Hardware(name) => {
                 config.hardware = Hardware::profile(name)?;
@@ -271,6 +299,8 @@ pub(super) fn next(
     let pending = refused.map(|refusal| &refusal.asked);
     match field {
         Field::Overlap => Change::Overlap(!config.overlap),
+        Field::Sequence => Change::Sequence(!config.methods.sequence_parallel),
+        Field::Zero => Change::Zero(config.methods.zero == Zero::Off),
         Field::Schedule => {
             let now = match pending {
                 Some(Change::Schedule(kind)) => *kind,

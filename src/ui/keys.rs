@@ -143,6 +143,8 @@ mod tests {
         let fields = Field::NUMBERS.into_iter().chain([
             Field::Schedule,
             Field::Overlap,
+            Field::Sequence,
+            Field::Zero,
             Field::Model,
             Field::Hardware,
         ]);
