@@ -206,14 +206,19 @@ impl Fold {
     }
 
     /// One slice for all, if nodes of so many GPUs hold whole tensor-parallel groups; and one replica for all
-    /// that lie alike on nodes.
-    pub fn whole(mesh: Mesh, gpus_per_node: usize) -> Option<Self> {
+    /// that lie alike on nodes. Ranks `apart` have a slice and a replica of their own.
+    pub fn around(mesh: Mesh, gpus_per_node: usize, apart: &[Rank]) -> Option<Self> {
         let fits = |n: usize| n.is_multiple_of(gpus_per_node) || gpus_per_node.is_multiple_of(n);
         if !fits(mesh.tp) {
             return None;
         }
+        let apart: Vec<Coord> = apart.iter().map(|&rank| mesh.coord(rank)).collect();
         let mut dp: Vec<(usize, Share)> = Vec::new();
         for index in 0..mesh.dp {
+            if apart.iter().any(|at| at.dp == index) {
+                dp.push((usize::MAX, Share { index, count: 1 }));
+                continue;
+            }
             // Where stages are whole nodes apart, all replicas cross from one to the next alike.
             let place = if fits(mesh.tp * mesh.dp) {
                 0
@@ -225,14 +230,25 @@ impl Fold {
                 None => dp.push((place, Share { index, count: 1 })),
             }
         }
-        Some(Self {
-            dp: dp.into_iter().map(|(_, share)| share).collect(),
-            tp: vec![Share {
-                index: 0,
-                count: mesh.tp,
-            }],
-            mesh,
-        })
+        let mut tp: Vec<Share> = Vec::new();
+        let mut others: Option<Share> = None;
+        for index in 0..mesh.tp {
+            if apart.iter().any(|at| at.tp == index) {
+                tp.push(Share { index, count: 1 });
+            } else {
+                others.get_or_insert(Share { index, count: 0 }).count += 1;
+            }
+        }
+        tp.extend(others);
+        let mut dp: Vec<Share> = dp.into_iter().map(|(_, share)| share).collect();
+        dp.sort_unstable_by_key(|share| share.index);
+        tp.sort_unstable_by_key(|share| share.index);
+        Some(Self { mesh, dp, tp })
+    }
+
+    /// The same with no rank apart.
+    pub fn whole(mesh: Mesh, gpus_per_node: usize) -> Option<Self> {
+        Self::around(mesh, gpus_per_node, &[])
     }
 
     /// The ranks that stand for all.

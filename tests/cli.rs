@@ -323,6 +323,21 @@ fn methods_that_are_costs_only_are_simulated_and_not_trained_with() {
 }
 
 #[test]
+fn a_slow_gpu_is_told_and_one_that_is_not_there_refused() {
+    let even = json("simulate --dp 64 --tp 4 --pp 4 --micro-batches 8");
+    let slow = json("simulate --dp 64 --tp 4 --pp 4 --micro-batches 8 --slow 5=2");
+    assert!(float(&slow, "makespan_s") > float(&even, "makespan_s"));
+    let rows = slow["ranks"].as_array().unwrap();
+    let gpus: u64 = rows.iter().map(|row| row["count"].as_u64().unwrap()).sum();
+    assert_eq!((rows.len(), gpus), (16, 1024));
+    assert_eq!(slow["config"]["disturbance"]["slow"][0]["rank"], 5);
+    let trained = json("run --dp 2 --pp 2 --micro-batches 2 --steps 1 --slow 3=4 --jitter 10");
+    assert!(float(&trained, "makespan_s") > 0.0);
+    insta::assert_snapshot!(refusal("simulate --dp 2 --slow 2=2"), @"error: there is no GPU 2 to slow down: the layout has 2, counted from 0");
+    insta::assert_snapshot!(refusal("simulate --slow 1:2"), @r#"error: "1:2" is not of the form GPU=FACTOR, such as 3=1.5, with a factor from 0.01 to 1000"#);
+}
+
+#[test]
 fn schedules_are_pytorchs() {
     for (name, schedule, pp, micro_batches) in [
         ("GPipe_pp2_mb2", "gpipe", 2, 2),
@@ -466,7 +481,7 @@ fn files_that_cannot_be_read_are_refused_with_the_place() {
       |
     2 | microbatches = 8
       | ^^^^^^^^^^^^
-    unknown field `microbatches`, expected one of `dp`, `tp`, `pp`, `micro-batches`, `micro-batch-size`, `global-batch`, `schedule`, `chunks`, `model`, `hardware`, `precision`, `overlap`, `recompute`, `sequence-parallel`, `zero`, `grad-dtype`, `attention`, `seed`, `steps`, `clock`, `costs`
+    unknown field `microbatches`, expected one of `dp`, `tp`, `pp`, `micro-batches`, `micro-batch-size`, `global-batch`, `schedule`, `chunks`, `model`, `hardware`, `precision`, `overlap`, `recompute`, `sequence-parallel`, `zero`, `grad-dtype`, `attention`, `slow`, `slow-link`, `jitter`, `seed`, `steps`, `clock`, `costs`
     ");
     write("bad.csv", "0F0,0B0\n1F0,1X0\n");
     insta::assert_snapshot!(refusal("schedule --schedule bad.csv"), @r#"error: bad.csv: row 2, cell 2: "1X0" is not an action such as 2F3 or (0F3;3B1)OVERLAP_F_B"#);

@@ -117,7 +117,7 @@ pub(super) struct SimulateArgs {
 }
 
 /// What `run` and `simulate` are of: the keys of a configuration file are these, and the flags win.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
 #[command(next_help_heading = "Layout, model and hardware")]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Settings {
@@ -199,6 +199,18 @@ pub(super) struct Settings {
         value_name = "fused|unfused"
     )]
     pub(super) attention: Option<Attention>,
+
+    /// A GPU that takes FACTOR times as long to compute; may be given more than once
+    #[arg(long, value_name = "GPU=FACTOR", action = ArgAction::Append)]
+    pub(super) slow: Vec<String>,
+
+    /// A GPU over whose links all takes FACTOR times as long; may be given more than once
+    #[arg(long, value_name = "GPU=FACTOR", action = ArgAction::Append)]
+    pub(super) slow_link: Vec<String>,
+
+    /// By how many per cent a computation takes longer at most, drawn by the seed for each one of each GPU
+    #[arg(long, value_name = "PERCENT")]
+    pub(super) jitter: Option<f64>,
 
     /// Of weights and batches; 1 if not given
     #[arg(long, value_name = "N")]
@@ -381,6 +393,9 @@ impl Settings {
             zero: self.zero.or(file.zero),
             grad_dtype: self.grad_dtype.or(file.grad_dtype),
             attention: self.attention.or(file.attention),
+            slow: [self.slow, file.slow].concat(),
+            slow_link: [self.slow_link, file.slow_link].concat(),
+            jitter: self.jitter.or(file.jitter),
             seed: self.seed.or(file.seed),
             config: self.config,
             steps: self.steps.or(file.steps),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::{ClockArg, OnOff, PrecisionArg, Settings};
 use super::error::{CliError, CliResult};
+use crate::engine::{Disturbance, Slow};
 use crate::hardware::{Hardware, Precision};
 use crate::plan::Layout;
 use crate::schedule::{Schedule, ScheduleKind};
@@ -76,6 +77,11 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
             grad_dtype: settings.grad_dtype.unwrap_or_default(),
             attention: settings.attention.unwrap_or_default(),
         },
+        disturbance: Disturbance {
+            slow: slowed(&settings.slow)?,
+            slow_links: slowed(&settings.slow_link)?,
+            jitter: jitter(settings.jitter)?,
+        },
         costs,
         clock: match settings.clock {
             Some(ClockArg::Measured) => Clock::Measured,
@@ -84,6 +90,39 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
         seed: settings.seed.unwrap_or(1),
         custom: order.custom,
     })
+}
+
+/// `3=1.5`: GPU 3 takes 1.5 times as long.
+fn slowed(given: &[String]) -> CliResult<Vec<Slow>> {
+    let read = |text: &String| {
+        let (rank, factor) = text.split_once('=')?;
+        let (rank, factor) = (
+            rank.trim().parse().ok()?,
+            factor.trim().parse::<f64>().ok()?,
+        );
+        (0.01..=1000.0)
+            .contains(&factor)
+            .then_some(Slow { rank, factor })
+    };
+    let refused = |text: &String| {
+        CliError::refused(format!(
+            "{text:?} is not of the form GPU=FACTOR, such as 3=1.5, with a factor from 0.01 to 1000"
+        ))
+    };
+    given
+        .iter()
+        .map(|text| read(text).ok_or_else(|| refused(text)))
+        .collect()
+}
+
+/// Per cent, as a share.
+fn jitter(percent: Option<f64>) -> CliResult<f64> {
+    let percent = percent.unwrap_or_default();
+    if (0.0..=1000.0).contains(&percent) {
+        Ok(percent / 100.0)
+    } else {
+        Err(CliError::refused("--jitter is in per cent, from 0 to 1000"))
+    }
 }
 
 fn zero(stage: Option<u8>) -> CliResult<Zero> {

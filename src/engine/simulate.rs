@@ -1,6 +1,7 @@
 //! `simulate`: no maths, only the clock, with durations from a cost model.
 
 use super::clock;
+use super::disturb::{Disturbance, Disturbed};
 use crate::hardware::{Price, Pricing};
 use crate::plan::{Plan, What};
 use crate::trace::Trace;
@@ -10,6 +11,20 @@ use crate::units::Nanos;
 pub fn simulate(plan: &Plan, pricing: &dyn Pricing) -> Trace {
     let prices = prices(plan, pricing);
     clock::run(plan, |_, op| prices[op.task.0 as usize])
+}
+
+/// The same where some GPUs or links are slower than others.
+pub fn simulate_disturbed(
+    plan: &Plan,
+    pricing: &dyn Pricing,
+    how: &Disturbance,
+    seed: u64,
+) -> Trace {
+    let prices = prices(plan, pricing);
+    let disturbed = Disturbed::new(plan.program(), how, seed);
+    clock::run(plan, |id, op| {
+        disturbed.price(id, op, prices[op.task.0 as usize])
+    })
 }
 
 /// One step of `plan` whose computations took what they were measured to take; transfers, which an

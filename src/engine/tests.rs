@@ -355,3 +355,64 @@ fn ranks_that_are_alike_may_be_told_by_one() {
         }
     }
 }
+
+#[test]
+fn a_slow_gpu_holds_up_all_and_breaks_the_symmetry_only_where_it_must() {
+    let shape = ModelShape::preset("nano").unwrap();
+    let mesh = Mesh::new(4, 2, 4).unwrap();
+    let schedule = ScheduleKind::OneFOneB.build(4, 8, 1).unwrap();
+    let load = Load::Model(ModelLoad {
+        shape: &shape,
+        micro_batch_size: 2,
+        precision: Precision::F32,
+        overlap: true,
+        methods: Methods::default(),
+        gpus_per_node: 4,
+    });
+    let how = Disturbance {
+        slow: vec![Slow {
+            rank: 11,
+            factor: 1.5,
+        }],
+        slow_links: vec![Slow {
+            rank: 2,
+            factor: 3.0,
+        }],
+        jitter: 0.0,
+    };
+    let run = |fold: Option<&Fold>, how: &Disturbance, seed| {
+        let job = Job {
+            mesh,
+            fold,
+            schedule: &schedule,
+            load,
+        };
+        simulate_disturbed(&lower(&job).unwrap(), &classroom(), how, seed)
+    };
+    let even = run(None, &Disturbance::default(), 1);
+    let slow = run(None, &how, 1);
+    assert!(slow.makespan > even.makespan);
+    // The others of its tensor-parallel group wait for it, at every collective.
+    let (straggler, beside) = (slow.split(11), slow.split(10));
+    assert!(straggler.compute > beside.compute && beside.waiting > straggler.waiting);
+    let fold = Fold::around(mesh, 4, &how.ranks()).unwrap();
+    let told = run(Some(&fold), &how, 1);
+    assert!(told.ranks.len() < slow.ranks.len());
+    assert_eq!((told.makespan, told.gpus()), (slow.makespan, 32));
+    for index in 0..told.ranks.len() {
+        assert_eq!(
+            told.split(index),
+            slow.split(told.ranks[index].rank.index())
+        );
+    }
+    let jitter = Disturbance {
+        jitter: 0.2,
+        ..Disturbance::default()
+    };
+    assert_eq!(run(None, &jitter, 1), run(None, &jitter, 1));
+    assert_ne!(
+        run(None, &jitter, 1).makespan,
+        run(None, &jitter, 2).makespan
+    );
+    assert!(run(None, &jitter, 1).makespan > even.makespan);
+}

@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Disturbance;
 use crate::hardware::{CostModel, Hardware, HardwareError, PassTimes, Precision, Pricing};
 use crate::mesh::{Fold, MeshError};
 use crate::plan::{Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, lower};
 use crate::schedule::{Schedule, ScheduleError, Shares};
 use crate::shape::{Methods, ModelShape, Recompute, Segment, ShapeError, Zero};
 use crate::trace::FixedMemory;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, Rank};
 
 /// Where an emulated operation's duration comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +76,9 @@ pub struct Config {
     /// How memory and communication are saved.
     #[serde(default)]
     pub methods: Methods,
+    /// What slows some GPUs down.
+    #[serde(default, skip_serializing_if = "Disturbance::is_none")]
+    pub disturbance: Disturbance,
     /// What operations cost.
     pub costs: Costs,
     /// Where an emulated operation's duration comes from.
@@ -110,6 +114,14 @@ pub enum ConfigError {
         model: String,
         /// What it has.
         what: &'static str,
+    },
+    /// A rank that is not there is to be slowed down.
+    #[error("there is no GPU {rank} to slow down: the layout has {gpus}, counted from 0")]
+    NoSuchRank {
+        /// Which was meant.
+        rank: Rank,
+        /// How many there are.
+        gpus: usize,
     },
     /// The method can be costed, but not trained with.
     #[error("{0} can be simulated but not trained with here; leave it out, or use `simulate`")]
@@ -163,6 +175,7 @@ impl Default for Config {
             hardware,
             overlap: true,
             methods: Methods::default(),
+            disturbance: Disturbance::default(),
             costs: Costs::Model,
             clock: Clock::Modelled,
             seed: 1,
@@ -190,7 +203,15 @@ impl Config {
     /// hold in itself.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.model.check()?;
-        self.layout.mesh()?;
+        let gpus = self.layout.mesh()?.ranks();
+        if let Some(rank) = self
+            .disturbance
+            .ranks()
+            .into_iter()
+            .find(|rank| rank.index() >= gpus)
+        {
+            return Err(ConfigError::NoSuchRank { rank, gpus });
+        }
         match self.costs {
             Costs::Passes { .. } => Ok(()),
             Costs::Model => Ok(self.layout.check(&self.model, self.methods)?),
@@ -200,9 +221,16 @@ impl Config {
     /// Checked and lowered; of many ranks, those that are alike told by one.
     pub fn plan(&self) -> Result<Plan, ConfigError> {
         let mesh = self.layout.mesh()?;
-        let many = mesh.ranks() > MOST_UNFOLDED;
-        let fold = Fold::whole(mesh, self.hardware.gpus_per_node).filter(|_| many);
-        self.plan_of(fold.as_ref())
+        // With jitter no two are alike.
+        let many = mesh.ranks() > MOST_UNFOLDED && self.disturbance.jitter == 0.0;
+        let apart = self.disturbance.ranks();
+        let known = apart.iter().all(|rank| rank.index() < mesh.ranks());
+        let fold = Fold::around(
+            mesh,
+            self.hardware.gpus_per_node,
+            if known { &apart } else { &[] },
+        );
+        self.plan_of(fold.filter(|_| many).as_ref())
     }
 
     fn plan_of(&self, fold: Option<&Fold>) -> Result<Plan, ConfigError> {
@@ -334,6 +362,7 @@ impl Config {
         Self {
             layout: self.layout.on_one_gpu(),
             custom: None,
+            disturbance: Disturbance::default(),
             ..self.clone()
         }
     }

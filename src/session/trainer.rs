@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use super::config::{Clock, Config, ConfigError, Costs};
 use super::report::{Report, StepReport};
 use super::snapshot::{Replica, StepRecord, Timeline};
-use crate::engine::{EmulateError, Emulator, Outcome, measured, simulate};
+use crate::engine::{EmulateError, Emulator, Outcome, measured, simulate, simulate_disturbed};
 use crate::model::data::{Batches, PRIMER, byte_tokens, text_of};
 use crate::model::{ModelError, Sampling, Weights, sample};
 use crate::plan::Plan;
@@ -210,7 +210,7 @@ impl Timeline {
     /// What a cost model makes of a configuration.
     pub fn simulated(config: &Config, engine: &str) -> Result<Self, ConfigError> {
         let plan = config.plan()?;
-        let trace = simulate(&plan, config.pricing().as_ref());
+        let trace = step_of(config, &plan);
         Self::new(config, &plan, trace, engine)
     }
 
@@ -230,7 +230,16 @@ impl Timeline {
 
 /// A step as a cost model makes it.
 pub(super) fn simulate_step(config: &Config) -> Result<Trace, ConfigError> {
-    Ok(simulate(&config.plan()?, config.pricing().as_ref()))
+    Ok(step_of(config, &config.plan()?))
+}
+
+fn step_of(config: &Config, plan: &Plan) -> Trace {
+    let (pricing, how) = (config.pricing(), &config.disturbance);
+    if how.is_none() {
+        simulate(plan, pricing.as_ref())
+    } else {
+        simulate_disturbed(plan, pricing.as_ref(), how, config.seed)
+    }
 }
 
 /// What a training run came to.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::config::{Clock, Config, ConfigError, Costs};
 use super::trainer::simulate_step;
-use crate::engine::estimate;
+use crate::engine::{Disturbance, estimate};
 use crate::hardware::Hardware;
 use crate::plan::Layout;
 use crate::schedule::ScheduleKind;
@@ -135,6 +135,7 @@ fn config(
         hardware,
         overlap: false,
         methods,
+        disturbance: Disturbance::default(),
         costs: Costs::Model,
         clock: Clock::Modelled,
         seed: 1,

@@ -1,0 +1,138 @@
+//! What slows some ranks down: a straggler, a slow link, jitter.
+
+use serde::{Deserialize, Serialize};
+
+use crate::hardware::Price;
+use crate::plan::{Op, OpId, Program, What};
+use crate::units::{Nanos, Rank};
+
+/// How a run differs from one in which all GPUs and links are alike.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Disturbance {
+    /// GPUs that compute more slowly.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slow: Vec<Slow>,
+    /// GPUs whose links are slower: all that they send, receive or take part in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slow_links: Vec<Slow>,
+    /// By what share a computation takes longer at most, drawn for each one of each GPU.
+    #[serde(skip_serializing_if = "is_none")]
+    pub jitter: f64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
+fn is_none(jitter: &f64) -> bool {
+    *jitter == 0.0
+}
+
+/// A GPU, and how many times as long what it does takes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slow {
+    /// Which.
+    pub rank: u32,
+    /// How many times as long.
+    pub factor: f64,
+}
+
+impl Disturbance {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The ranks that stand out.
+    pub fn ranks(&self) -> Vec<Rank> {
+        let all = self.slow.iter().chain(&self.slow_links);
+        all.map(|slow| Rank(slow.rank)).collect()
+    }
+}
+
+/// A disturbance of a plan's ranks and groups.
+pub(super) struct Disturbed<'a> {
+    program: &'a Program,
+    /// Of each rank of the plan: how much slower it computes, and its links are.
+    ranks: Vec<(f64, f64)>,
+    /// Of each group: how much slower the slowest of its members' links are.
+    groups: Vec<f64>,
+    owners: Vec<u32>,
+    jitter: f64,
+    seed: u64,
+}
+
+impl<'a> Disturbed<'a> {
+    pub(super) fn new(program: &'a Program, how: &Disturbance, seed: u64) -> Self {
+        let fold = &program.fold;
+        let of = |list: &[Slow], rank: Rank| -> f64 {
+            let found = list.iter().filter(|slow| slow.rank == rank.0);
+            found.map(|slow| slow.factor).product()
+        };
+        let real = program
+            .mesh
+            .coords()
+            .map(|cell| fold.mesh.rank(fold.coord(cell)));
+        let ranks: Vec<(f64, f64)> = real
+            .map(|rank| (of(&how.slow, rank), of(&how.slow_links, rank)))
+            .collect();
+        let slowest = |members: &[Rank]| {
+            let factors = members.iter().map(|rank| ranks[rank.index()].1);
+            factors.fold(1.0, f64::max)
+        };
+        let groups = program.groups.iter().map(|group| slowest(&group.ranks));
+        let mut owners = vec![0; program.ops().len()];
+        for rank in 0..program.mesh.ranks() as u32 {
+            for id in program.ops_of(Rank(rank)) {
+                owners[id.index()] = rank;
+            }
+        }
+        Self {
+            groups: groups.collect(),
+            program,
+            ranks,
+            owners,
+            jitter: how.jitter,
+            seed,
+        }
+    }
+
+    /// What an operation costs under it.
+    pub(super) fn price(&self, id: OpId, op: &Op, price: Price) -> Price {
+        let rank = self.owners[id.index()] as usize;
+        let factor = match op.what {
+            What::Compute { .. } | What::Optimizer => self.ranks[rank].0 * self.drawn(rank, id),
+            What::Send { to, .. } => self.ranks[rank].1.max(self.ranks[to.index()].1),
+            What::Collective { group, .. } => self.groups[group as usize],
+            What::Receive { .. } => 1.0,
+        };
+        let scaled = |time: Nanos| Nanos((time.0 as f64 * factor).round() as u64);
+        if factor == 1.0 {
+            return price;
+        }
+        Price {
+            occupies: scaled(price.occupies),
+            delay: scaled(price.delay),
+        }
+    }
+
+    /// One, and a share up to the jitter: the same for a seed, a rank and the place of the operation on it.
+    fn drawn(&self, rank: usize, id: OpId) -> f64 {
+        if self.jitter == 0.0 {
+            return 1.0;
+        }
+        let first = self
+            .program
+            .ops_of(Rank(rank as u32))
+            .next()
+            .map_or(0, |id| id.0);
+        let mut bits = self.seed ^ ((rank as u64) << 40) ^ u64::from(id.0 - first);
+        // Splitmix64's finish: bits that depend on all of these.
+        bits = bits.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^= bits >> 31;
+        1.0 + self.jitter * (bits >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
