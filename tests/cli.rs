@@ -323,6 +323,17 @@ fn methods_that_are_costs_only_are_simulated_and_not_trained_with() {
 }
 
 #[test]
+fn a_schedule_of_ones_own_with_chunks_is_trained() {
+    let file = "tests/fixtures/schedules/ZBVZeroBubble_pp2_mb4_v2.csv";
+    let own = json(&format!(
+        "run --schedule {file} --steps 2 --micro-batch-size 2"
+    ));
+    let known = json("run --schedule zb-v --pp 2 --micro-batches 4 --steps 2 --micro-batch-size 2");
+    assert_eq!(own["steps"], known["steps"]);
+    assert_eq!(own["ranks"], known["ranks"]);
+}
+
+#[test]
 fn a_slow_gpu_is_told_and_one_that_is_not_there_refused() {
     let even = json("simulate --dp 64 --tp 4 --pp 4 --micro-batches 8");
     let slow = json("simulate --dp 64 --tp 4 --pp 4 --micro-batches 8 --slow 5=2");
@@ -481,7 +492,7 @@ fn files_that_cannot_be_read_are_refused_with_the_place() {
       |
     2 | microbatches = 8
       | ^^^^^^^^^^^^
-    unknown field `microbatches`, expected one of `dp`, `tp`, `pp`, `micro-batches`, `micro-batch-size`, `global-batch`, `schedule`, `chunks`, `model`, `hardware`, `precision`, `overlap`, `recompute`, `sequence-parallel`, `zero`, `grad-dtype`, `attention`, `slow`, `slow-link`, `jitter`, `seed`, `steps`, `clock`, `costs`
+    unknown field `microbatches`, expected one of `dp`, `tp`, `pp`, `micro-batches`, `micro-batch-size`, `global-batch`, `schedule`, `chunks`, `model`, `hardware`, `precision`, `overlap`, `recompute`, `sequence-parallel`, `zero`, `grad-dtype`, `attention`, `no-sync`, `slow`, `slow-link`, `jitter`, `seed`, `steps`, `clock`, `costs`
     ");
     write("bad.csv", "0F0,0B0\n1F0,1X0\n");
     insta::assert_snapshot!(refusal("schedule --schedule bad.csv"), @r#"error: bad.csv: row 2, cell 2: "1X0" is not an action such as 2F3 or (0F3;3B1)OVERLAP_F_B"#);

@@ -200,6 +200,10 @@ pub(super) struct Settings {
     )]
     pub(super) attention: Option<Attention>,
 
+    /// Leave out the reduction of gradients over the replicas, which then drift apart
+    #[arg(long)]
+    pub(super) no_sync: bool,
+
     /// A GPU that takes FACTOR times as long to compute; may be given more than once
     #[arg(long, value_name = "GPU=FACTOR", action = ArgAction::Append)]
     pub(super) slow: Vec<String>,
@@ -393,6 +397,7 @@ impl Settings {
             zero: self.zero.or(file.zero),
             grad_dtype: self.grad_dtype.or(file.grad_dtype),
             attention: self.attention.or(file.attention),
+            no_sync: self.no_sync || file.no_sync,
             slow: [self.slow, file.slow].concat(),
             slow_link: [self.slow_link, file.slow_link].concat(),
             jitter: self.jitter.or(file.jitter),

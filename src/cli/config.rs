@@ -76,6 +76,7 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
             zero: zero(settings.zero)?,
             grad_dtype: settings.grad_dtype.unwrap_or_default(),
             attention: settings.attention.unwrap_or_default(),
+            no_sync: settings.no_sync,
         },
         disturbance: Disturbance {
             slow: slowed(&settings.slow)?,

@@ -240,7 +240,7 @@ impl Estimator<'_> {
 
     /// Reducing a bucket's gradients.
     fn bucket(&self, stage: &StageShape, bucket: Bucket) -> f64 {
-        if self.layout.dp == 1 {
+        if self.layout.dp == 1 || self.load.methods.no_sync {
             return 0.0;
         }
         let params = self.load.shape.stage_bucket(stage, bucket, self.layout.tp);

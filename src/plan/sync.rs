@@ -29,7 +29,7 @@ impl Lowering<'_> {
         load: &ModelLoad<'_>,
         (stage, bucket, after): (u32, Bucket, OpId),
     ) {
-        if self.job.mesh.dp() == 1 {
+        if self.job.mesh.dp() == 1 || load.methods.no_sync {
             return;
         }
         let (kind, name) = if load.methods.zero == Zero::Off {

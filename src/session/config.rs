@@ -6,7 +6,7 @@ use crate::engine::Disturbance;
 use crate::hardware::{CostModel, Hardware, HardwareError, PassTimes, Precision, Pricing};
 use crate::mesh::{Fold, MeshError};
 use crate::plan::{Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, lower};
-use crate::schedule::{Schedule, ScheduleError, Shares};
+use crate::schedule::{Schedule, ScheduleError, ScheduleKind, Shares};
 use crate::shape::{Methods, ModelShape, Recompute, Segment, ShapeError, Zero};
 use crate::trace::FixedMemory;
 use crate::units::{Bytes, Nanos, Rank};
@@ -123,6 +123,9 @@ pub enum ConfigError {
         /// How many there are.
         gpus: usize,
     },
+    /// Gradients are to be left unreduced, but something needs them reduced.
+    #[error("gradients cannot be left unreduced (--no-sync) here: {0}; leave out one of the two")]
+    NoSync(&'static str),
     /// The method can be costed, but not trained with.
     #[error("{0} can be simulated but not trained with here; leave it out, or use `simulate`")]
     CostsOnly(&'static str),
@@ -212,9 +215,29 @@ impl Config {
         {
             return Err(ConfigError::NoSuchRank { rank, gpus });
         }
+        if self.methods.no_sync && self.methods.zero != Zero::Off {
+            return Err(ConfigError::NoSync("ZeRO shares out what is reduced"));
+        }
+        if self.methods.no_sync && self.model.optimizer.clip.is_some() {
+            return Err(ConfigError::NoSync(
+                "clipping is by the norm of the reduced gradients",
+            ));
+        }
         match self.costs {
             Costs::Passes { .. } => Ok(()),
-            Costs::Model => Ok(self.layout.check(&self.model, self.methods)?),
+            Costs::Model => {
+                // An order of one's own has been checked when it was read; it stands in the named one's place.
+                let layout = if self.custom.is_some() {
+                    Layout {
+                        schedule: ScheduleKind::OneFOneB,
+                        chunks: 1,
+                        ..self.layout
+                    }
+                } else {
+                    self.layout
+                };
+                Ok(layout.check(&self.model, self.methods)?)
+            }
         }
     }
 
@@ -418,7 +441,6 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::ScheduleKind;
 
     #[test]
     fn what_this_machine_has_no_room_for_is_refused_before_anything_runs() {

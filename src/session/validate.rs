@@ -96,6 +96,7 @@ const FULL: Methods = Methods {
     zero: Zero::Off,
     grad_dtype: crate::shape::GradFormat::F32,
     attention: Attention::Unfused,
+    no_sync: false,
 };
 
 const SELECTIVE: Methods = Methods {

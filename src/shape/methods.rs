@@ -16,6 +16,17 @@ pub struct Methods {
     pub grad_dtype: GradFormat,
     /// How attention's core is computed.
     pub attention: Attention,
+    /// Data-parallel ranks keep their gradients to themselves, and drift apart: what the all-reduce is for.
+    #[serde(skip_serializing_if = "is_off")]
+    pub no_sync: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
+fn is_off(on: &bool) -> bool {
+    !*on
 }
 
 /// What a backward pass computes again.

@@ -287,6 +287,13 @@ pub(super) static BINDINGS: &[Binding] = &[
     ),
     key(
         Group::Layout,
+        "G",
+        &[(NONE, Key::G)],
+        Wish::Next(Field::Sync, UP),
+        "reduce gradients or not",
+    ),
+    key(
+        Group::Layout,
         "N",
         &[(NONE, Key::N)],
         Wish::Next(Field::Model, UP),

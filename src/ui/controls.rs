@@ -79,6 +79,7 @@ fn number_with_refusal(
         | Change::Overlap(_)
         | Change::Sequence(_)
         | Change::Zero(_)
+        | Change::Sync(_)
         | Change::Model(_)
         | Change::Hardware(_) => None,
     });
@@ -244,6 +245,11 @@ fn switches(ui: &mut Ui, config: &Config, wishes: &mut Vec<Wish>) {
             Field::Zero,
             config.methods.zero != Zero::Off,
             "Data-parallel GPUs share the optimizer: each updates its part of the weights, and all gather the rest",
+        ),
+        (
+            Field::Sync,
+            !config.methods.no_sync,
+            "Off: each replica keeps its gradients to itself, and their weights drift apart",
         ),
     ];
     for (field, mut on, hint) in all {

@@ -32,6 +32,8 @@ pub(super) enum Field {
     Sequence,
     /// Whether data-parallel ranks share the optimizer.
     Zero,
+    /// Whether data-parallel ranks reduce their gradients.
+    Sync,
     /// The model.
     Model,
     /// The GPUs.
@@ -62,6 +64,7 @@ impl Field {
             Self::Overlap => "Overlap",
             Self::Sequence => "Sequence parallel",
             Self::Zero => "ZeRO-1",
+            Self::Sync => "Reduce gradients",
             Self::Model => "Model",
             Self::Hardware => "Hardware",
         }
@@ -80,6 +83,7 @@ impl Field {
             | Self::Overlap
             | Self::Sequence
             | Self::Zero
+            | Self::Sync
             | Self::Model
             | Self::Hardware => None,
         }
@@ -97,6 +101,7 @@ impl Field {
             | Self::Overlap
             | Self::Sequence
             | Self::Zero
+            | Self::Sync
             | Self::Model
             | Self::Hardware => None,
         }
@@ -116,6 +121,8 @@ pub(super) enum Change {
     Sequence(bool),
     /// Of the optimizer's sharing.
     Zero(bool),
+    /// Of the gradients' reduction.
+    Sync(bool),
     /// To the preset of that name.
     Model(&'static str),
     /// To the profile of that name.
@@ -131,6 +138,7 @@ impl Change {
             Self::Overlap(_) => Field::Overlap,
             Self::Sequence(_) => Field::Sequence,
             Self::Zero(_) => Field::Zero,
+            Self::Sync(_) => Field::Sync,
             Self::Model(_) => Field::Model,
             Self::Hardware(_) => Field::Hardware,
         }
@@ -141,7 +149,7 @@ impl Change {
         let value = match self {
             Self::Number(_, value) => value.to_string(),
             Self::Schedule(kind) => kind.title().to_owned(),
-            Self::Overlap(on) | Self::Sequence(on) | Self::Zero(on) => {
+            Self::Overlap(on) | Self::Sequence(on) | Self::Zero(on) | Self::Sync(on) => {
                 if *on { "on" } else { "off" }.to_owned()
             }
             Self::Model(name) | Self::Hardware(name) => (*name).to_owned(),
@@ -168,6 +176,7 @@ impl Change {
             }
             Self::Overlap(on) => config.overlap = on,
             Self::Sequence(on) => config.methods.sequence_parallel = on,
+            Self::Sync(on) => config.methods.no_sync = !on,
             Self::Zero(on) => {
                 config.methods.zero = if on { Zero::Optimizer } else { Zero::Off };
             }
@@ -190,12 +199,7 @@ impl Change {
 
 /// Whether a configuration can be; lowering the plan, which may find more, is left to the session.
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
-    config.model.check()?;
-    config.layout.mesh()?;
-    if config.custom.is_none() {
-        config.layout.check(&config.model, config.methods)?;
-    }
-    Ok(())
+    config.check()
 }
 
 /// One or more changes that together can be.
@@ -300,6 +304,7 @@ pub(super) fn next(
     match field {
         Field::Overlap => Change::Overlap(!config.overlap),
         Field::Sequence => Change::Sequence(!config.methods.sequence_parallel),
+        Field::Sync => Change::Sync(config.methods.no_sync),
         Field::Zero => Change::Zero(config.methods.zero == Zero::Off),
         Field::Schedule => {
             let now = match pending {

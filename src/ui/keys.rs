@@ -145,6 +145,7 @@ mod tests {
             Field::Overlap,
             Field::Sequence,
             Field::Zero,
+            Field::Sync,
             Field::Model,
             Field::Hardware,
         ]);

@@ -51,7 +51,12 @@ impl<'a> Step<'a> {
         Ok(Self {
             emulator,
             tokens: (0..mesh.dp()).map(of_replica).collect::<Result<_>>()?,
-            loss_scale: (1.0 / (batch * (length - 1)) as f64) as f32,
+            // Replicas that keep their gradients to themselves each average over their own share of the batch.
+            loss_scale: if emulator.plan.program().methods.no_sync {
+                (mesh.dp() as f64 / (batch * (length - 1)) as f64) as f32
+            } else {
+                (1.0 / (batch * (length - 1)) as f64) as f32
+            },
             flights: Mutex::default(),
             outbox: Mutex::default(),
             inbox: Mutex::default(),
@@ -309,7 +314,7 @@ impl<'a> Step<'a> {
         let program = self.program();
         let ranks: Vec<Rank> = members.iter().map(|&id| program.rank_of(id)).collect();
         if program.mesh.coord(ranks[0]).dp > 0 {
-            // Replicas are equal by now: one tells for all.
+            // Replicas are equal by now, or told by the first: one tells for all.
             return Ok(());
         }
         let shards = ranks

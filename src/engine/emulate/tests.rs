@@ -312,6 +312,36 @@ fn sequence_parallelism_and_zero_reproduce_the_fixture() {
 }
 
 #[test]
+fn without_the_all_reduce_replicas_drift_apart() {
+    let tiny = Tiny::load();
+    let run = |no_sync| {
+        let methods = Methods {
+            no_sync,
+            ..Methods::default()
+        };
+        let way = Way {
+            dp: 2,
+            pp: 2,
+            m: 2,
+            methods,
+            ..Way::default()
+        };
+        let schedule = ScheduleKind::OneFOneB.build(2, 2, 1).unwrap();
+        let plan = plan(&tiny.shape, way, &schedule, 2);
+        let mut emulator = Emulator::new(plan, &tiny.shape, &tiny.weights, 2, 2).unwrap();
+        let stop = AtomicBool::new(false);
+        for step in 0..3 {
+            let tokens = tiny.batches.batch(step, 8).unwrap();
+            emulator.step(&tokens, false, &stop).unwrap();
+        }
+        emulator.hashes().unwrap()
+    };
+    let (together, apart) = (run(false), run(true));
+    assert_eq!(together[0], together[1]);
+    assert_ne!(apart[0], apart[1]);
+}
+
+#[test]
 fn under_zero_each_replica_holds_its_share_of_the_moments() {
     let tiny = Tiny::load();
     let zero = Methods {
