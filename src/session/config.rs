@@ -218,11 +218,6 @@ impl Config {
         if self.methods.no_sync && self.methods.zero != Zero::Off {
             return Err(ConfigError::NoSync("ZeRO shares out what is reduced"));
         }
-        if self.methods.no_sync && self.model.optimizer.clip.is_some() {
-            return Err(ConfigError::NoSync(
-                "clipping is by the norm of the reduced gradients",
-            ));
-        }
         match self.costs {
             Costs::Passes { .. } => Ok(()),
             Costs::Model => {

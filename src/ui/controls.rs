@@ -44,7 +44,7 @@ fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     if config.layout.schedule.chunks() != Chunks::One {
         number_with_refusal(ui, Field::Chunks, (run, view), wishes);
     }
-    switches(ui, config, wishes);
+    switches(ui, (run, view), wishes);
     heading(ui, view, "Model and hardware");
     model(ui, (run, view), wishes);
     hardware(ui, (run, view), wishes);
@@ -229,7 +229,8 @@ fn choice_with_refusal(
 }
 
 /// What is on or off.
-fn switches(ui: &mut Ui, config: &Config, wishes: &mut Vec<Wish>) {
+fn switches(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
+    let config = run.config();
     let all = [
         (
             Field::Overlap,
@@ -263,6 +264,10 @@ fn switches(ui: &mut Ui, config: &Config, wishes: &mut Vec<Wish>) {
                 wishes.push(Wish::Next(field, Direction::Up));
             }
         });
+        let refusal = run.refusal();
+        if let Some(refusal) = refusal.filter(|refusal| refusal.asked.field() == field) {
+            show_refusal(ui, refusal, view, wishes);
+        }
     }
 }
 

@@ -30,8 +30,8 @@ pub(super) struct Step<'a> {
     inbox: Mutex<HashMap<(Rank, Tag), Tensor>>,
     /// Loss of each micro-batch of each replica, summed over its tokens.
     losses: Mutex<Vec<Vec<f64>>>,
-    /// The squares of the first replica's norm, once its ranks have summed them.
-    squares: Mutex<Option<f64>>,
+    /// The squares of each replica's norm, once its ranks have summed them.
+    squares: Mutex<HashMap<usize, f64>>,
     /// All members of the collective that an operation heads.
     members: HashMap<OpId, Vec<OpId>>,
 }
@@ -75,15 +75,21 @@ impl<'a> Step<'a> {
         lock(&self.losses).iter().flatten().sum()
     }
 
-    /// The square of the gradients' global norm.
-    pub(super) fn square_norm(&self) -> Result<f64> {
-        let of_replica_0 = *lock(&self.squares);
-        match of_replica_0 {
+    /// The square of the gradients' global norm, of a replica: all have the same, unless they keep their
+    /// gradients to themselves.
+    pub(super) fn square_norm(&self, replica: usize) -> Result<f64> {
+        let replica = if self.program().methods.no_sync {
+            replica
+        } else {
+            0
+        };
+        let known = lock(&self.squares).get(&replica).copied();
+        match known {
             Some(squares) => Ok(squares),
             // A single rank has no one to sum with.
             None => self
                 .emulator
-                .replica(0)
+                .replica(replica)
                 .into_iter()
                 .map(Shard::square_norm)
                 .sum(),
@@ -313,15 +319,16 @@ impl<'a> Step<'a> {
     fn reduce_norm(&self, members: &[OpId]) -> Result<()> {
         let program = self.program();
         let ranks: Vec<Rank> = members.iter().map(|&id| program.rank_of(id)).collect();
-        if program.mesh.coord(ranks[0]).dp > 0 {
-            // Replicas are equal by now, or told by the first: one tells for all.
+        let replica = program.mesh.coord(ranks[0]).dp;
+        if replica > 0 && !program.methods.no_sync {
+            // Replicas are equal by now: one tells for all.
             return Ok(());
         }
         let shards = ranks
             .into_iter()
             .flat_map(|rank| self.emulator.shards_of(rank));
         let squares: f64 = shards.map(Shard::square_norm).sum::<Result<f64>>()?;
-        *lock(&self.squares) = Some(squares);
+        lock(&self.squares).insert(replica, squares);
         Ok(())
     }
 }

@@ -157,8 +157,13 @@ impl Emulator {
         worklist::run(&self.graph, self.threads, stop, &run)?;
         let (loss, grad_norm) = self.check(&step, tokens)?;
         let gradients = keep_gradients.then(|| self.gradients()).transpose()?;
-        let scale = clip_scale(&self.shape.optimizer, grad_norm);
-        self.optimize(scale, &took, stop)?;
+        let replicas = 0..self.plan.program().mesh.dp();
+        let scales = replicas.map(|replica| {
+            let norm = step.square_norm(replica)?.sqrt();
+            Ok(clip_scale(&self.shape.optimizer, norm))
+        });
+        let scales = scales.collect::<Result<Vec<f64>, ModelError>>()?;
+        self.optimize(&scales, &took, stop)?;
         if self.plan.program().methods.zero != Zero::Off {
             self.places()
                 .iter()
@@ -201,7 +206,7 @@ impl Emulator {
     fn check(&self, step: &Step<'_>, tokens: &Tensor) -> Result<(f64, f64), EmulateError> {
         let (batch, length) = tokens.dims2().map_err(ModelError::from)?;
         let loss = step.loss() / (batch * (length - 1)) as f64;
-        let grad_norm = step.square_norm()?.sqrt();
+        let grad_norm = step.square_norm(0)?.sqrt();
         for (what, value) in [("loss", loss), ("gradients' norm", grad_norm)] {
             if !value.is_finite() {
                 return Err(EmulateError::NotFinite {
@@ -214,10 +219,10 @@ impl Emulator {
         Ok((loss, grad_norm))
     }
 
-    /// Every rank's optimizer, side by side.
+    /// Every rank's optimizer, side by side; gradients are scaled as their replica's norm asks.
     fn optimize(
         &self,
-        scale: f64,
+        scales: &[f64],
         took: &[AtomicU64],
         stop: &AtomicBool,
     ) -> Result<(), EmulateError> {
@@ -230,6 +235,7 @@ impl Emulator {
         worklist::run_all(&nodes, self.threads, stop, &|node| {
             let watch = Stopwatch::start();
             let rank = self.plan.program().rank_of(node);
+            let scale = scales[self.plan.program().mesh.coord(rank).dp];
             for shard in self.shards_of(rank) {
                 let update = shard.optimize(&self.shape.optimizer, scale, self.steps + 1);
                 update.map_err(|source| self.failed(node, source))?;
