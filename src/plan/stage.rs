@@ -326,7 +326,8 @@ impl ModelLoad<'_> {
 
     /// The size of an activation or a gradient between stages, of one of `tp` ranks.
     fn message(&self, tp: usize) -> Bytes {
-        let elements = (self.tokens() * self.shape.hidden / self.slices(tp).between()) as u64;
+        let whole = self.tokens() as u64 * self.shape.hidden as u64;
+        let elements = whole / self.slices(tp).between() as u64;
         Bytes(elements * self.precision.bytes())
     }
 

@@ -67,7 +67,7 @@ pub enum ShapeError {
     Zero(&'static str),
     /// A dimension past all bounds.
     #[error("the model's {0} is {1}, over the limit of {2}")]
-    TooLarge(&'static str, usize, usize),
+    TooLarge(&'static str, u64, u64),
     /// A setting of the optimizer that it cannot compute with.
     #[error("the optimizer's {name} must be {legal}")]
     Optimizer {
@@ -148,7 +148,7 @@ impl ModelShape {
     /// Whether it can be.
     pub fn check(&self) -> Result<(), ShapeError> {
         const MOST: usize = 1 << 24;
-        const MOST_PARAMS: usize = 1 << 50;
+        const MOST_PARAMS: u64 = 1 << 50;
         let dimensions = [
             ("hidden", self.hidden, MOST),
             ("heads", self.heads, MOST),
@@ -166,7 +166,7 @@ impl ModelShape {
             .chain([&layers])
             .find(|(_, value, most)| value > most)
         {
-            return Err(ShapeError::TooLarge(name, value, most));
+            return Err(ShapeError::TooLarge(name, value as u64, most as u64));
         }
         let (hidden, heads, kv_heads) = (self.hidden, self.heads, self.kv_heads());
         if !hidden.is_multiple_of(heads) {
@@ -180,12 +180,12 @@ impl ModelShape {
         }
         self.optimizer.check()?;
         // Each dimension may be large, but not all of them: what follows is counted in 64 bits.
-        let widths = (hidden + self.ffn()) as f64 * hidden as f64;
+        let widths = (hidden as f64 + self.ffn() as f64) * hidden as f64;
         let params = 4.0 * widths * self.layers as f64 + self.vocab as f64 * hidden as f64;
         if params > MOST_PARAMS as f64 {
             return Err(ShapeError::TooLarge(
                 "number of parameters",
-                params as usize,
+                params as u64,
                 MOST_PARAMS,
             ));
         }

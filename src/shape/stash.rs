@@ -46,9 +46,13 @@ impl ModelShape {
     ) -> u64 {
         let slices = slices.into();
         let all = self.stash_elements(segment, n, slices);
-        let probabilities = (n * self.heads / slices.tp * self.seq) as u64;
+        let tokens = n as u64;
+        let heads = (self.heads / slices.tp) as u64;
+        let probabilities = tokens * heads * self.seq as u64;
         match (methods.recompute, segment) {
-            (Recompute::Full, Segment::Attention(_)) => (n * self.hidden / slices.between()) as u64,
+            (Recompute::Full, Segment::Attention(_)) => {
+                tokens * self.hidden as u64 / slices.between() as u64
+            }
             (Recompute::Full, Segment::Mlp(_)) => 0,
             (Recompute::Selective, Segment::Attention(_)) => all - probabilities,
             (Recompute::None, Segment::Attention(_)) if methods.attention == Attention::Fused => {
