@@ -62,12 +62,12 @@ pub(super) fn write_files(export: &Export<'_>, output: &Output) -> CliResult {
     Ok(())
 }
 
-/// Progress of `steps` steps, on a terminal only.
-pub(super) fn progress(steps: u64) -> ProgressBar {
+/// Progress of so many, told as `template` says; on a terminal only.
+pub(super) fn progress(count: u64, template: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("step {pos}/{len}  {bar:40}  loss {msg}  {eta} left")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(steps).with_style(style)
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(count).with_style(style)
 }

@@ -12,7 +12,10 @@ use crate::session::{Inputs, TrainError, save_weights, train};
 /// Trains, and delivers the figures, the timeline, the weights and the gradients.
 pub(super) fn run(options: &RunOptions) -> CliResult {
     let inputs = inputs(&options.inputs)?;
-    let bar = progress(options.steps);
+    let bar = progress(
+        options.steps,
+        "step {pos}/{len}  {bar:40}  loss {msg}  {eta} left",
+    );
     let trained = train(
         &options.config,
         &inputs,

@@ -1,20 +1,17 @@
 //! `shardscope sweep`: every legal layout for a number of GPUs, ranked.
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use std::io::IsTerminal as _;
 
 use super::error::{CliError, CliResult};
 use super::options::{Answer, SweepOptions};
-use super::output::{print, print_json, say};
+use super::output::{print, print_json, progress, say};
 use super::table::{Align, Table};
 use crate::session::{Sweep, SweepRow, settings_of, sweep};
-use crate::shape::Recompute;
 use crate::units::{Nanos, large, percent};
 
 /// Sweeps, and tells the best.
 pub(super) fn run(options: &SweepOptions) -> CliResult {
-    let bar = progress();
+    let bar = progress(0, "layout {pos}/{len}  {bar:40}  {eta} left");
     let found = sweep(&options.spec, &mut |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
@@ -39,15 +36,6 @@ pub(super) fn run(options: &SweepOptions) -> CliResult {
             Ok(())
         }
     }
-}
-
-fn progress() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("layout {pos}/{len}  {bar:40}  {eta} left")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(0).with_style(style)
 }
 
 fn object(options: &SweepOptions, found: &Sweep) -> Value {
@@ -110,11 +98,6 @@ fn text(options: &SweepOptions, found: &Sweep) -> String {
 
 fn cells(row: &SweepRow) -> Vec<String> {
     let layout = row.layout;
-    let recompute = match row.recompute {
-        Recompute::None => "none",
-        Recompute::Selective => "selective",
-        Recompute::Full => "full",
-    };
     let known = |value: Option<f64>, unit: &str| {
         value.map_or_else(|| "–".to_owned(), |value| format!("{}{unit}", large(value)))
     };
@@ -125,7 +108,7 @@ fn cells(row: &SweepRow) -> Vec<String> {
         layout.chunks.to_string(),
         layout.micro_batch_size.to_string(),
         layout.micro_batches.to_string(),
-        recompute.to_owned(),
+        row.recompute.name().to_owned(),
         Nanos::from_secs(row.step_s).to_string(),
         percent(row.bubble_of_total),
         row.peak_memory_bytes.to_string(),

@@ -9,7 +9,7 @@ use super::gaps::{self, Blocker};
 use crate::hardware::Price;
 use crate::plan::{Node, Op, OpId, Plan, Program, What};
 use crate::trace::{Arrow, Kind, Label, Memory, Phase, RankInfo, Span, Stream, Trace};
-use crate::units::{Bytes, Nanos, Rank};
+use crate::units::{Bytes, Nanos};
 
 /// When an operation was ready, ran and was through.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,16 +95,10 @@ impl<'a> Run<'a> {
                 activations: Vec::new(),
             })
             .collect();
-        let mut owners = vec![0; program.ops().len()];
-        for rank in 0..ranks as u32 {
-            for id in program.ops_of(Rank(rank)) {
-                owners[id.index()] = rank;
-            }
-        }
         Self {
             program,
             plan,
-            owners,
+            owners: program.owners(),
             times: vec![Times::default(); program.ops().len()],
             ranks: vec![RankState::default(); ranks],
             replica_of: program.mesh.coords().map(|at| at.dp).collect(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::hardware::Price;
+use crate::model::rng::Rng;
 use crate::plan::{Op, OpId, Program, What};
 use crate::units::{Nanos, Rank};
 
@@ -65,16 +66,12 @@ pub(super) struct Disturbed<'a> {
 
 impl<'a> Disturbed<'a> {
     pub(super) fn new(program: &'a Program, how: &Disturbance, seed: u64) -> Self {
-        let fold = &program.fold;
         let of = |list: &[Slow], rank: Rank| -> f64 {
             let found = list.iter().filter(|slow| slow.rank == rank.0);
             found.map(|slow| slow.factor).product()
         };
-        let real = program
-            .mesh
-            .coords()
-            .map(|cell| fold.mesh.rank(fold.coord(cell)));
-        let ranks: Vec<(f64, f64)> = real
+        let ranks: Vec<(f64, f64)> = (0..program.mesh.ranks() as u32)
+            .map(|cell| program.real(Rank(cell)))
             .map(|rank| (of(&how.slow, rank), of(&how.slow_links, rank)))
             .collect();
         let slowest = |members: &[Rank]| {
@@ -82,17 +79,11 @@ impl<'a> Disturbed<'a> {
             factors.fold(1.0, f64::max)
         };
         let groups = program.groups.iter().map(|group| slowest(&group.ranks));
-        let mut owners = vec![0; program.ops().len()];
-        for rank in 0..program.mesh.ranks() as u32 {
-            for id in program.ops_of(Rank(rank)) {
-                owners[id.index()] = rank;
-            }
-        }
         Self {
             groups: groups.collect(),
             program,
             ranks,
-            owners,
+            owners: program.owners(),
             jitter: how.jitter,
             seed,
         }
@@ -127,12 +118,8 @@ impl<'a> Disturbed<'a> {
             .ops_of(Rank(rank as u32))
             .next()
             .map_or(0, |id| id.0);
-        let mut bits = self.seed ^ ((rank as u64) << 40) ^ u64::from(id.0 - first);
-        // Splitmix64's finish: bits that depend on all of these.
-        bits = bits.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^= bits >> 31;
+        let place = self.seed ^ ((rank as u64) << 40) ^ u64::from(id.0 - first);
+        let bits = Rng::from_state(place).next_u64();
         1.0 + self.jitter * (bits >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

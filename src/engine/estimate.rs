@@ -433,18 +433,13 @@ mod tests {
             ("gpt3-175b", [1, 8, 16, 32, 1, 1]),
             ("llama2-70b", [2, 8, 8, 16, 1, 1]),
         ] {
-            let schedule = if v > 1 {
-                ScheduleKind::Interleaved
-            } else {
-                ScheduleKind::OneFOneB
-            };
             let layout = Layout {
                 dp,
                 tp,
                 pp,
                 micro_batches: m,
                 micro_batch_size: b,
-                schedule,
+                schedule: ScheduleKind::one_f_one_b(v),
                 chunks: v,
             };
             for (methods, overlap) in [(full, false), (shared, true), (Methods::default(), true)] {

@@ -17,7 +17,7 @@ mod kernels;
 mod ops;
 mod param;
 mod reference;
-mod rng;
+pub(crate) mod rng;
 mod sample;
 mod shard;
 #[cfg(test)]

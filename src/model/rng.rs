@@ -13,6 +13,11 @@ impl Rng {
         Self(mixed)
     }
 
+    /// What follows a state: for one number that depends on all its bits.
+    pub(crate) fn from_state(state: u64) -> Self {
+        Self(state)
+    }
+
     /// The next 64 bits.
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::layout::check_tensor;
 use super::stage::{PassTemplate, ReduceTemplate, Templates};
-use super::{Group, NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, TaskId, What};
-use crate::hardware::{Precision, Task};
+use super::{NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, What};
+use crate::hardware::Precision;
 use crate::mesh::{Axis, Coord, Fold, Mesh, split_layers};
 use crate::schedule::{Action, Schedule, Turn};
 use crate::shape::{Bucket, Methods, ModelShape, Segment, Slices, StageShape};
 use crate::trace::{Kind, Label, LabelId, Stream};
-use crate::units::{Bytes, Collective, Pass, Rank};
+use crate::units::{Pass, Rank};
 
 /// The most operations of a plan.
 const MAX_OPS: u64 = 1 << 25;
@@ -144,9 +144,9 @@ pub(super) struct Lowering<'a> {
     /// The first of the labels of each pass; they follow one another as its template says.
     pass_labels: HashMap<Action, LabelId>,
     /// By their axis and first member.
-    groups: HashMap<(Axis, Rank), u32>,
+    pub(super) groups: HashMap<(Axis, Rank), u32>,
     /// How many members of each group a node holds.
-    per_node: Vec<usize>,
+    pub(super) per_node: Vec<usize>,
 }
 
 /// What a rank has issued so far.
@@ -425,102 +425,6 @@ impl Lowering<'_> {
                 self.reduce_bucket(issued, &load, (stage, bucket, id));
             }
         }
-    }
-
-    /// The group along `axis` of the rank at `at`; its members are listed once for all of them.
-    pub(super) fn group_of(&mut self, axis: Axis, at: Coord) -> u32 {
-        let mesh = self.program.mesh;
-        let first = match axis {
-            Axis::Dp => Coord { dp: 0, ..at },
-            Axis::Tp => Coord { tp: 0, ..at },
-            Axis::Pp => Coord { pp: 0, ..at },
-            Axis::Model => Coord { tp: 0, pp: 0, ..at },
-            Axis::World => Coord {
-                dp: 0,
-                tp: 0,
-                pp: 0,
-            },
-            Axis::Embedding => at,
-        };
-        self.group(axis, mesh.rank(first), || mesh.group(axis, at))
-    }
-
-    /// The group along `axis` whose first member is `first`.
-    pub(super) fn group(
-        &mut self,
-        axis: Axis,
-        first: Rank,
-        members: impl FnOnce() -> Vec<Rank>,
-    ) -> u32 {
-        if let Some(&known) = self.groups.get(&(axis, first)) {
-            return known;
-        }
-        let ranks = members();
-        let id = self.program.groups.len() as u32;
-        let (size, per_node) = self.size(axis, &ranks);
-        self.per_node.push(per_node);
-        self.program.groups.push(Group { axis, ranks, size });
-        self.groups.insert((axis, first), id);
-        id
-    }
-
-    /// The node of one of all ranks.
-    fn node(&self, rank: Rank) -> usize {
-        match self.job.load {
-            Load::Model(load) => rank.index() / load.gpus_per_node.max(1),
-            Load::Passes => 0,
-        }
-    }
-
-    /// One of all ranks.
-    fn real(&self, cell: Rank) -> Rank {
-        let fold = &self.program.fold;
-        fold.mesh.rank(fold.coord(self.program.mesh.coord(cell)))
-    }
-
-    /// How many ranks the group along `axis` with these cells really has, and how many of them are in the
-    /// first one's node.
-    fn size(&self, axis: Axis, cells: &[Rank]) -> (usize, usize) {
-        let mesh = self.program.fold.mesh;
-        let first = self.real(cells[0]);
-        let members = match axis {
-            Axis::Embedding => cells.iter().map(|&cell| self.real(cell)).collect(),
-            // Too many to be listed, and one after the other.
-            Axis::World => {
-                let per_node = match self.job.load {
-                    Load::Model(load) => load.gpus_per_node,
-                    Load::Passes => mesh.ranks(),
-                };
-                return (mesh.ranks(), per_node.min(mesh.ranks()));
-            }
-            Axis::Dp | Axis::Tp | Axis::Pp | Axis::Model => mesh.group(axis, mesh.coord(first)),
-        };
-        let together = |rank: &&Rank| self.node(**rank) == self.node(first);
-        (members.len(), members.iter().filter(together).count())
-    }
-
-    pub(super) fn collective_task(&mut self, kind: Collective, group: u32, bytes: Bytes) -> TaskId {
-        let group = group as usize;
-        let task = Task::Collective {
-            kind,
-            bytes,
-            ranks: self.program.groups[group].size,
-            per_node: self.per_node[group],
-        };
-        self.program.task(task)
-    }
-
-    fn send_task(&mut self, from: Rank, to: Rank) -> TaskId {
-        let leaves_node = self.node(self.real(from)) != self.node(self.real(to));
-        let task = match self.job.load {
-            Load::Model(load) => load.send(self.job.mesh.tp(), leaves_node),
-            Load::Passes => Task::Send {
-                bytes: Bytes::ZERO,
-                leaves_node,
-                alike: 1,
-            },
-        };
-        self.program.task(task)
     }
 
     /// The first label of a pass: the pass itself, then its send, then its segments and reductions.

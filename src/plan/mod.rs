@@ -6,6 +6,7 @@
 //! hang. No I/O and no clock here.
 
 mod check;
+mod groups;
 mod layout;
 mod lower;
 mod stage;
@@ -255,6 +256,22 @@ impl Program {
     /// The operations of a rank, in issue order.
     pub fn ops_of(&self, rank: Rank) -> impl DoubleEndedIterator<Item = OpId> + use<> {
         (self.starts[rank.index()]..self.starts[rank.index() + 1]).map(OpId)
+    }
+
+    /// Whose each operation is, as indices of ranks.
+    pub fn owners(&self) -> Vec<u32> {
+        let mut owners = vec![0; self.ops.len()];
+        for rank in 0..self.mesh.ranks() as u32 {
+            for id in self.ops_of(Rank(rank)) {
+                owners[id.index()] = rank;
+            }
+        }
+        owners
+    }
+
+    /// Which of all ranks one of this program's is.
+    pub fn real(&self, cell: Rank) -> Rank {
+        self.fold.mesh.rank(self.fold.coord(self.mesh.coord(cell)))
     }
 
     /// Whose operation it is.

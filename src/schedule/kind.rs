@@ -142,6 +142,15 @@ impl ScheduleKind {
         })
     }
 
+    /// 1F1B, interleaved where ranks hold several chunks.
+    pub fn one_f_one_b(chunks: usize) -> Self {
+        if chunks > 1 {
+            Self::Interleaved
+        } else {
+            Self::OneFOneB
+        }
+    }
+
     /// How many stages a rank holds, and where they lie.
     pub fn chunks(self) -> Chunks {
         match self {

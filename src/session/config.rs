@@ -275,7 +275,11 @@ impl Config {
             precision: Precision::F32,
             ..self.clone()
         };
-        trained.check_room(&trained.plan_of(None)?)?;
+        let plan = trained.plan_of(None)?;
+        trained.check_room(&plan)?;
+        if self.precision == Precision::F32 {
+            return Ok(plan);
+        }
         Self {
             costs: Costs::Model,
             ..self.clone()

@@ -104,11 +104,7 @@ fn torchtitan(config: &Config) -> String {
     } else {
         (1, layout.dp)
     };
-    let mode = match config.methods.recompute {
-        Recompute::None => "none",
-        Recompute::Selective => "selective",
-        Recompute::Full => "full",
-    };
+    let mode = config.methods.recompute.name();
     format!(
         "[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n\n[parallelism]\n\
          data_parallel_replicate_degree = {replicate}\ndata_parallel_shard_degree = {shard}\n\

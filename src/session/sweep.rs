@@ -194,11 +194,7 @@ impl SweepSpec {
                     pp,
                     micro_batches,
                     micro_batch_size: size,
-                    schedule: if chunks > 1 {
-                        ScheduleKind::Interleaved
-                    } else {
-                        ScheduleKind::OneFOneB
-                    },
+                    schedule: ScheduleKind::one_f_one_b(chunks),
                     chunks,
                 };
                 for recompute in [Recompute::None, Recompute::Selective, Recompute::Full] {

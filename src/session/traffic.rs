@@ -80,7 +80,7 @@ impl TrafficReport {
         let program = plan.program();
         let (mesh, fold) = (program.mesh, &program.fold);
         let mut add = |axis, kind, (ranks, size): (&[Rank], usize), sums| {
-            let real = |cell: &Rank| fold.mesh.rank(fold.coord(mesh.coord(*cell)));
+            let real = |cell: &Rank| program.real(*cell);
             let members = if ranks.len() == size || axis == Axis::Embedding {
                 ranks.iter().map(real).collect()
             } else {

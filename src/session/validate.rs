@@ -144,14 +144,6 @@ fn config(
     })
 }
 
-fn schedule(chunks: usize) -> ScheduleKind {
-    if chunks > 1 {
-        ScheduleKind::Interleaved
-    } else {
-        ScheduleKind::OneFOneB
-    }
-}
-
 /// All tables.
 pub fn validate() -> Result<Vec<Validation>, ConfigError> {
     Ok(vec![
@@ -174,7 +166,7 @@ fn korthikanti() -> Result<Validation, ConfigError> {
             pp: row.count("pp"),
             micro_batches: row.count("batch") / row.count("micro_batch"),
             micro_batch_size: row.count("micro_batch"),
-            schedule: schedule(row.count("chunks")),
+            schedule: ScheduleKind::one_f_one_b(row.count("chunks")),
             chunks: row.count("chunks"),
         };
         for (what, methods) in [("full", FULL), ("selective", SELECTIVE)] {
@@ -250,7 +242,7 @@ fn fastest(
                 pp,
                 micro_batches,
                 micro_batch_size: size,
-                schedule: schedule(chunks),
+                schedule: ScheduleKind::one_f_one_b(chunks),
                 chunks,
             };
             let config = config("a100-80gb", model.clone(), layout, FULL)?;

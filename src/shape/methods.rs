@@ -17,16 +17,8 @@ pub struct Methods {
     /// How attention's core is computed.
     pub attention: Attention,
     /// Data-parallel ranks keep their gradients to themselves, and drift apart: what the all-reduce is for.
-    #[serde(skip_serializing_if = "is_off")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_sync: bool,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands it a reference"
-)]
-fn is_off(on: &bool) -> bool {
-    !*on
 }
 
 /// What a backward pass computes again.
@@ -41,6 +33,17 @@ pub enum Recompute {
     Selective,
     /// Each layer's whole forward pass, from its input.
     Full,
+}
+
+impl Recompute {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Selective => "selective",
+            Self::Full => "full",
+        }
+    }
 }
 
 /// The stages of `ZeRO` (Rajbhandari 2020).

@@ -72,21 +72,7 @@ impl Field {
 
     /// The value of a number.
     pub(super) fn number(self, layout: &Layout) -> Option<usize> {
-        match self {
-            Self::Dp => Some(layout.dp),
-            Self::Tp => Some(layout.tp),
-            Self::Pp => Some(layout.pp),
-            Self::MicroBatches => Some(layout.micro_batches),
-            Self::MicroBatchSize => Some(layout.micro_batch_size),
-            Self::Chunks => Some(layout.chunks),
-            Self::Schedule
-            | Self::Overlap
-            | Self::Sequence
-            | Self::Zero
-            | Self::Sync
-            | Self::Model
-            | Self::Hardware => None,
-        }
+        self.number_mut(&mut { *layout }).copied()
     }
 
     fn number_mut(self, layout: &mut Layout) -> Option<&mut usize> {
@@ -192,14 +178,10 @@ impl Change {
     /// The configuration with the change, if there can be one.
     pub(super) fn applied(&self, config: &Config) -> Result<Config, ConfigError> {
         let config = self.made_to(config)?;
-        check(&config)?;
+        // Lowering the plan, which may find more, is left to the session.
+        config.check()?;
         Ok(config)
     }
-}
-
-/// Whether a configuration can be; lowering the plan, which may find more, is left to the session.
-pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
-    config.check()
 }
 
 /// One or more changes that together can be.

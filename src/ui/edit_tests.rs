@@ -42,7 +42,7 @@ fn every_offer_can_be_taken() {
                 for change in &offer {
                     result = change.made_to(&result).unwrap();
                 }
-                assert!(check(&result).is_ok(), "{offer:?}");
+                assert!(result.check().is_ok(), "{offer:?}");
             }
         }
     }
