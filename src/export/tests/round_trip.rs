@@ -173,7 +173,8 @@ proptest! {
     #[test]
     fn cut_or_changed_bytes_never_panic(trace in traces(), at in 0.0..1.0_f64, byte in any::<u8>()) {
         let text = chrome(&export(&trace, &Picture::default(), &Value::Null)).into_bytes();
-        let at = (text.len() as f64 * at) as usize;
+        // Up to the closing brace: a file that lacks only its last line end is whole.
+        let at = (text.trim_ascii_end().len() as f64 * at) as usize;
         prop_assert!(import::chrome(&text[..at]).is_err());
         let mut changed = text;
         changed[at] = byte;
