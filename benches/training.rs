@@ -66,6 +66,7 @@ impl Bench {
             overlap: true,
             methods: shardscope::shape::Methods::default(),
             gpus_per_node: 4,
+            layers_per_stage: None,
         });
         let mesh = Mesh::new(dp, tp, pp).expect("a mesh");
         Arc::new(

@@ -339,6 +339,17 @@ pub fn split_layers(layers: usize, stages: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// Layers on stages as `counts` says, in order.
+pub fn layers_as(counts: &[usize]) -> Vec<Range<usize>> {
+    let ends = counts.iter().scan(0_usize, |end, count| {
+        *end = end.saturating_add(*count);
+        Some(*end)
+    });
+    ends.zip(counts)
+        .map(|(end, count)| end.saturating_sub(*count)..end)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -334,6 +334,26 @@ fn a_schedule_of_ones_own_with_chunks_is_trained() {
 }
 
 #[test]
+fn layers_can_be_put_on_stages_by_hand() {
+    let layout = "--pp 4 --micro-batches 4";
+    let even = json(&format!("run {layout} --steps 2"));
+    let uneven = json(&format!(
+        "run {layout} --layers-per-stage 4,2,1,1 --steps 2"
+    ));
+    let losses = |report: &Value| -> Vec<f64> {
+        let steps = report["steps"].as_array().unwrap().iter();
+        steps.map(|step| float(step, "loss")).collect()
+    };
+    for (a, b) in losses(&even).into_iter().zip(losses(&uneven)) {
+        assert!((a - b).abs() < 1e-4, "{a} {b}");
+    }
+    assert!(float(&uneven, "bubble_of_total") > float(&even, "bubble_of_total"));
+    insta::assert_snapshot!(refusal("simulate --pp 3 --layers-per-stage 4,4"), @"error: layers per stage 4, 4 are 8 layers on 2 stages, but the model has 8 and the layout 3; evenly it is 3, 3, 2");
+    insta::assert_snapshot!(refusal("simulate --pp 2 --costs unit --layers-per-stage 4,4"), @"error: layers per stage (--layers-per-stage) mean nothing where every stage's passes take a fixed time (--costs); leave out one of the two");
+    insta::assert_snapshot!(refusal("sweep --gpus 2 --layers-per-stage 4,4"), @"error: sweep takes no --layers-per-stage: each layout has stages of its own");
+}
+
+#[test]
 fn a_slow_gpu_is_told_and_one_that_is_not_there_refused() {
     let even = json("simulate --dp 64 --tp 4 --pp 4 --micro-batches 8");
     let slow = json("simulate --dp 64 --tp 4 --pp 4 --micro-batches 8 --slow 5=2");
@@ -344,6 +364,14 @@ fn a_slow_gpu_is_told_and_one_that_is_not_there_refused() {
     assert_eq!(slow["config"]["disturbance"]["slow"][0]["rank"], 5);
     let trained = json("run --dp 2 --pp 2 --micro-batches 2 --steps 1 --slow 3=4 --jitter 10");
     assert!(float(&trained, "makespan_s") > 0.0);
+    let pair = json("simulate --pp 4 --micro-batches 4 --slow-link 1-2=50");
+    let whole = json("simulate --pp 4 --micro-batches 4");
+    assert!(float(&pair, "makespan_s") > float(&whole, "makespan_s"));
+    assert_eq!(
+        pair["config"]["disturbance"]["slow_pairs"][0]["factor"],
+        50.0
+    );
+    insta::assert_snapshot!(refusal("simulate --slow-link 1-1=3"), @r#"error: "1-1=3" is not of the form GPU-GPU=FACTOR, such as 0-4=10, of two GPUs and a factor from 0.01 to 1000"#);
     insta::assert_snapshot!(refusal("simulate --dp 2 --slow 2=2"), @"error: there is no GPU 2 to slow down: the layout has 2, counted from 0");
     insta::assert_snapshot!(refusal("simulate --slow 1:2"), @r#"error: "1:2" is not of the form GPU=FACTOR, such as 3=1.5, with a factor from 0.01 to 1000"#);
 }
@@ -492,7 +520,7 @@ fn files_that_cannot_be_read_are_refused_with_the_place() {
       |
     2 | microbatches = 8
       | ^^^^^^^^^^^^
-    unknown field `microbatches`, expected one of `dp`, `tp`, `pp`, `micro-batches`, `micro-batch-size`, `global-batch`, `schedule`, `chunks`, `model`, `hardware`, `precision`, `overlap`, `recompute`, `sequence-parallel`, `zero`, `grad-dtype`, `attention`, `no-sync`, `slow`, `slow-link`, `jitter`, `seed`, `steps`, `clock`, `costs`
+    unknown field `microbatches`, expected one of `dp`, `tp`, `pp`, `micro-batches`, `micro-batch-size`, `global-batch`, `schedule`, `chunks`, `model`, `hardware`, `precision`, `overlap`, `recompute`, `sequence-parallel`, `zero`, `grad-dtype`, `attention`, `no-sync`, `layers-per-stage`, `slow`, `slow-link`, `jitter`, `seed`, `steps`, `clock`, `costs`
     ");
     write("bad.csv", "0F0,0B0\n1F0,1X0\n");
     insta::assert_snapshot!(refusal("schedule --schedule bad.csv"), @r#"error: bad.csv: row 2, cell 2: "1X0" is not an action such as 2F3 or (0F3;3B1)OVERLAP_F_B"#);

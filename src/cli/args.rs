@@ -205,12 +205,17 @@ pub(super) struct Settings {
     #[arg(long)]
     pub(super) no_sync: bool,
 
+    /// Layers of each stage by hand, such as 3,2,2,1; evenly if not given
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub(super) layers_per_stage: Option<Vec<usize>>,
+
     /// A GPU that takes FACTOR times as long to compute; may be given more than once
     #[arg(long, value_name = "GPU=FACTOR", action = ArgAction::Append)]
     pub(super) slow: Vec<String>,
 
-    /// A GPU over whose links all takes FACTOR times as long; may be given more than once
-    #[arg(long, value_name = "GPU=FACTOR", action = ArgAction::Append)]
+    /// A GPU over whose links all takes FACTOR times as long, or two GPUs (`0-4=10`) and the link between them; may be
+    /// given more than once
+    #[arg(long, value_name = "GPU[-GPU]=FACTOR", action = ArgAction::Append)]
     pub(super) slow_link: Vec<String>,
 
     /// By how many per cent a computation takes longer at most, drawn by the seed for each one of each GPU
@@ -399,6 +404,7 @@ impl Settings {
             grad_dtype: self.grad_dtype.or(file.grad_dtype),
             attention: self.attention.or(file.attention),
             no_sync: self.no_sync || file.no_sync,
+            layers_per_stage: self.layers_per_stage.or(file.layers_per_stage),
             slow: [self.slow, file.slow].concat(),
             slow_link: [self.slow_link, file.slow_link].concat(),
             jitter: self.jitter.or(file.jitter),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::{ClockArg, OnOff, PrecisionArg, Settings};
 use super::error::{CliError, CliResult};
-use crate::engine::{Disturbance, Slow};
+use crate::engine::{Disturbance, Slow, SlowPair};
 use crate::hardware::{Hardware, Precision};
 use crate::plan::Layout;
 use crate::schedule::{Schedule, ScheduleKind};
@@ -78,11 +78,8 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
             attention: settings.attention.unwrap_or_default(),
             no_sync: settings.no_sync,
         },
-        disturbance: Disturbance {
-            slow: slowed(&settings.slow)?,
-            slow_links: slowed(&settings.slow_link)?,
-            jitter: jitter(settings.jitter)?,
-        },
+        layers_per_stage: settings.layers_per_stage.clone(),
+        disturbance: disturbance(settings)?,
         costs,
         clock: match settings.clock {
             Some(ClockArg::Measured) => Clock::Measured,
@@ -93,27 +90,54 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
     })
 }
 
+fn disturbance(settings: &Settings) -> CliResult<Disturbance> {
+    let one = |text: &String| {
+        slowed(text).ok_or_else(|| {
+            CliError::refused(format!(
+                "{text:?} is not of the form GPU=FACTOR, such as 3=1.5, with a factor from 0.01 to 1000"
+            ))
+        })
+    };
+    let (pairs, links): (Vec<&String>, Vec<&String>) =
+        settings.slow_link.iter().partition(|text| {
+            text.split('=')
+                .next()
+                .is_some_and(|gpus| gpus.contains('-'))
+        });
+    let pair = |text: &String| {
+        pair(text).ok_or_else(|| {
+            CliError::refused(format!(
+                "{text:?} is not of the form GPU-GPU=FACTOR, such as 0-4=10, of two GPUs and a factor from 0.01 to 1000"
+            ))
+        })
+    };
+    Ok(Disturbance {
+        slow: settings.slow.iter().map(one).collect::<CliResult<_>>()?,
+        slow_links: links.into_iter().map(one).collect::<CliResult<_>>()?,
+        slow_pairs: pairs.into_iter().map(pair).collect::<CliResult<_>>()?,
+        jitter: jitter(settings.jitter)?,
+    })
+}
+
 /// `3=1.5`: GPU 3 takes 1.5 times as long.
-fn slowed(given: &[String]) -> CliResult<Vec<Slow>> {
-    let read = |text: &String| {
-        let (rank, factor) = text.split_once('=')?;
-        let (rank, factor) = (
-            rank.trim().parse().ok()?,
-            factor.trim().parse::<f64>().ok()?,
-        );
-        (0.01..=1000.0)
-            .contains(&factor)
-            .then_some(Slow { rank, factor })
-    };
-    let refused = |text: &String| {
-        CliError::refused(format!(
-            "{text:?} is not of the form GPU=FACTOR, such as 3=1.5, with a factor from 0.01 to 1000"
-        ))
-    };
-    given
-        .iter()
-        .map(|text| read(text).ok_or_else(|| refused(text)))
-        .collect()
+fn slowed(text: &str) -> Option<Slow> {
+    let (rank, factor) = text.split_once('=')?;
+    let (rank, factor) = (rank.trim().parse().ok()?, self::factor(factor)?);
+    Some(Slow { rank, factor })
+}
+
+/// `0-4=10`: what goes between GPUs 0 and 4 takes 10 times as long.
+fn pair(text: &str) -> Option<SlowPair> {
+    let (ranks, factor) = text.split_once('=')?;
+    let (one, other) = ranks.split_once('-')?;
+    let ranks: [u32; 2] = [one.trim().parse().ok()?, other.trim().parse().ok()?];
+    let factor = self::factor(factor)?;
+    (ranks[0] != ranks[1]).then_some(SlowPair { ranks, factor })
+}
+
+fn factor(text: &str) -> Option<f64> {
+    let factor = text.trim().parse().ok()?;
+    (0.01..=1000.0).contains(&factor).then_some(factor)
 }
 
 /// Per cent, as a share.

@@ -191,6 +191,11 @@ fn check_sweep(gpus: usize, tokens: Option<f64>, settings: &Settings) -> CliResu
             "--schedule",
             "1F1B and interleaved 1F1B are swept",
         ),
+        (
+            settings.layers_per_stage.is_some(),
+            "--layers-per-stage",
+            "each layout has stages of its own",
+        ),
     ];
     if let Some((_, name, why)) = unused.into_iter().find(|(given, ..)| *given) {
         return Err(CliError::refused(format!("sweep takes no {name}: {why}")));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hardware::Price;
 use crate::model::rng::Rng;
-use crate::plan::{Op, OpId, Program, What};
+use crate::plan::{Group, Op, OpId, Program, What};
 use crate::units::{Nanos, Rank};
 
 /// How a run differs from one in which all GPUs and links are alike.
@@ -17,6 +17,9 @@ pub struct Disturbance {
     /// GPUs whose links are slower: all that they send, receive or take part in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slow_links: Vec<Slow>,
+    /// Pairs of GPUs between which the link is slower: messages between them, and rings that pass from one to the other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slow_pairs: Vec<SlowPair>,
     /// By what share a computation takes longer at most, drawn for each one of each GPU.
     #[serde(skip_serializing_if = "is_none")]
     pub jitter: f64,
@@ -39,6 +42,21 @@ pub struct Slow {
     pub factor: f64,
 }
 
+/// Two GPUs, and how many times as long what goes between them takes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowPair {
+    /// Which, in any order.
+    pub ranks: [u32; 2],
+    /// How many times as long.
+    pub factor: f64,
+}
+
+impl SlowPair {
+    fn joins(&self, one: Rank, other: Rank) -> bool {
+        self.ranks == [one.0, other.0] || self.ranks == [other.0, one.0]
+    }
+}
+
 impl Disturbance {
     /// Whether there is none.
     pub fn is_none(&self) -> bool {
@@ -48,13 +66,34 @@ impl Disturbance {
     /// The ranks that stand out.
     pub fn ranks(&self) -> Vec<Rank> {
         let all = self.slow.iter().chain(&self.slow_links);
-        all.map(|slow| Rank(slow.rank)).collect()
+        let pairs = self.slow_pairs.iter().flat_map(|pair| pair.ranks);
+        all.map(|slow| slow.rank).chain(pairs).map(Rank).collect()
     }
+
+    /// How many times as long what goes from one rank to another takes, of its link alone.
+    fn between(&self, one: Rank, other: Rank) -> f64 {
+        let found = self.slow_pairs.iter().filter(|pair| pair.joins(one, other));
+        found.map(|pair| pair.factor).product()
+    }
+}
+
+/// How much slower the slowest link of a group's ring is; each of all its members, told or not, sends to the next.
+fn slowest_hop(program: &Program, how: &Disturbance, group: &Group) -> f64 {
+    let (false, Some(&first)) = (how.slow_pairs.is_empty(), group.ranks.first()) else {
+        return 1.0;
+    };
+    let mesh = program.fold.mesh;
+    let members = mesh.group(group.axis, mesh.coord(program.real(first)));
+    let next = members.iter().cycle().skip(1);
+    let hops = members.iter().zip(next);
+    hops.map(|(&from, &to)| how.between(from, to))
+        .fold(1.0, f64::max)
 }
 
 /// A disturbance of a plan's ranks and groups.
 pub(super) struct Disturbed<'a> {
     program: &'a Program,
+    how: &'a Disturbance,
     /// Of each rank of the plan: how much slower it computes, and its links are.
     ranks: Vec<(f64, f64)>,
     /// Of each group: how much slower the slowest of its members' links are.
@@ -65,7 +104,7 @@ pub(super) struct Disturbed<'a> {
 }
 
 impl<'a> Disturbed<'a> {
-    pub(super) fn new(program: &'a Program, how: &Disturbance, seed: u64) -> Self {
+    pub(super) fn new(program: &'a Program, how: &'a Disturbance, seed: u64) -> Self {
         let of = |list: &[Slow], rank: Rank| -> f64 {
             let found = list.iter().filter(|slow| slow.rank == rank.0);
             found.map(|slow| slow.factor).product()
@@ -74,14 +113,14 @@ impl<'a> Disturbed<'a> {
             .map(|cell| program.real(Rank(cell)))
             .map(|rank| (of(&how.slow, rank), of(&how.slow_links, rank)))
             .collect();
-        let slowest = |members: &[Rank]| {
-            let factors = members.iter().map(|rank| ranks[rank.index()].1);
-            factors.fold(1.0, f64::max)
-        };
-        let groups = program.groups.iter().map(|group| slowest(&group.ranks));
+        let groups = program.groups.iter().map(|group| {
+            let factors = group.ranks.iter().map(|rank| ranks[rank.index()].1);
+            factors.fold(slowest_hop(program, how, group), f64::max)
+        });
         Self {
             groups: groups.collect(),
             program,
+            how,
             ranks,
             owners: program.owners(),
             jitter: how.jitter,
@@ -94,7 +133,14 @@ impl<'a> Disturbed<'a> {
         let rank = self.owners[id.index()] as usize;
         let factor = match op.what {
             What::Compute { .. } | What::Optimizer => self.ranks[rank].0 * self.drawn(rank, id),
-            What::Send { to, .. } => self.ranks[rank].1.max(self.ranks[to.index()].1),
+            What::Send { to, .. } => {
+                let from = Rank(rank as u32);
+                let link = self
+                    .how
+                    .between(self.program.real(from), self.program.real(to));
+                let slower = self.ranks[rank].1.max(self.ranks[to.index()].1);
+                slower.max(link)
+            }
             What::Collective { group, .. } => self.groups[group as usize],
             What::Receive { .. } => 1.0,
         };

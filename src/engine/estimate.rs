@@ -5,7 +5,7 @@
 //! stages, then the slowest rank's work for each of the others. A test holds it to the simulation.
 
 use crate::hardware::{Pricing, Task};
-use crate::mesh::{Axis, Coord, Mesh, Placement, split_layers};
+use crate::mesh::{Axis, Coord, Mesh, Placement};
 use crate::plan::{Layout, LayoutError, ModelLoad};
 use crate::schedule::{Chunks, ScheduleKind};
 use crate::shape::{Bucket, Recompute, StageShape, Zero};
@@ -60,17 +60,7 @@ pub fn estimate(
     pricing: &dyn Pricing,
 ) -> Result<Estimate, LayoutError> {
     let mesh = layout.mesh()?;
-    let count = layout.pp * layout.chunks;
-    let split = split_layers(load.shape.layers, count)
-        .into_iter()
-        .enumerate();
-    let stages = split
-        .map(|(stage, layers)| StageShape {
-            layers,
-            first: stage == 0,
-            last: stage + 1 == count,
-        })
-        .collect();
+    let stages = load.stages(layout.pp * layout.chunks)?;
     let estimator = Estimator {
         layout,
         load,
@@ -388,6 +378,7 @@ mod tests {
             overlap,
             methods,
             gpus_per_node: hardware.gpus_per_node,
+            layers_per_stage: None,
         };
         let costs = CostModel {
             precision: hardware.precision,

@@ -8,7 +8,7 @@ mod gaps;
 mod simulate;
 mod wall;
 
-pub use disturb::{Disturbance, Slow};
+pub use disturb::{Disturbance, Slow, SlowPair};
 pub use emulate::{EmulateError, Emulator, Outcome};
 pub use estimate::{Estimate, estimate};
 pub use simulate::{measured, simulate, simulate_disturbed};

@@ -8,7 +8,7 @@ use crate::mesh::{Fold, Mesh};
 use crate::plan::{Job, Load, ModelLoad, Plan, Reduction, What, lower};
 use crate::schedule::{Schedule, ScheduleKind};
 use crate::shape::{GradFormat, Methods, ModelShape, Zero};
-use crate::trace::{Bubbles, Memory, Trace};
+use crate::trace::{Bubbles, Memory, Stream, Trace};
 use crate::units::{Nanos, Pass};
 
 /// The two whose bubble depends on no pass's time.
@@ -150,6 +150,7 @@ fn model_plan(
         overlap,
         methods: Methods::default(),
         gpus_per_node: 4,
+        layers_per_stage: None,
     };
     let mesh = Mesh::new(dp, tp, pp).unwrap();
     lower(&Job {
@@ -332,6 +333,7 @@ fn ranks_that_are_alike_may_be_told_by_one() {
                 overlap: true,
                 methods,
                 gpus_per_node: 4,
+                layers_per_stage: None,
             });
             let run = |fold: Option<&Fold>| {
                 let job = Job {
@@ -356,11 +358,9 @@ fn ranks_that_are_alike_may_be_told_by_one() {
     }
 }
 
-#[test]
-fn a_slow_gpu_holds_up_all_and_breaks_the_symmetry_only_where_it_must() {
+/// Nano on 4 x 2 x 4 GPUs, four a node, under `how`.
+fn disturbed(fold: Option<&Fold>, how: &Disturbance, seed: u64) -> Trace {
     let shape = ModelShape::preset("nano").unwrap();
-    let mesh = Mesh::new(4, 2, 4).unwrap();
-    let schedule = ScheduleKind::OneFOneB.build(4, 8, 1).unwrap();
     let load = Load::Model(ModelLoad {
         shape: &shape,
         micro_batch_size: 2,
@@ -368,7 +368,20 @@ fn a_slow_gpu_holds_up_all_and_breaks_the_symmetry_only_where_it_must() {
         overlap: true,
         methods: Methods::default(),
         gpus_per_node: 4,
+        layers_per_stage: None,
     });
+    let job = Job {
+        mesh: Mesh::new(4, 2, 4).unwrap(),
+        fold,
+        schedule: &ScheduleKind::OneFOneB.build(4, 8, 1).unwrap(),
+        load,
+    };
+    simulate_disturbed(&lower(&job).unwrap(), &classroom(), how, seed)
+}
+
+#[test]
+fn a_slow_gpu_holds_up_all_and_breaks_the_symmetry_only_where_it_must() {
+    let mesh = Mesh::new(4, 2, 4).unwrap();
     let how = Disturbance {
         slow: vec![Slow {
             rank: 11,
@@ -378,25 +391,20 @@ fn a_slow_gpu_holds_up_all_and_breaks_the_symmetry_only_where_it_must() {
             rank: 2,
             factor: 3.0,
         }],
+        slow_pairs: vec![SlowPair {
+            ranks: [8, 16],
+            factor: 40.0,
+        }],
         jitter: 0.0,
     };
-    let run = |fold: Option<&Fold>, how: &Disturbance, seed| {
-        let job = Job {
-            mesh,
-            fold,
-            schedule: &schedule,
-            load,
-        };
-        simulate_disturbed(&lower(&job).unwrap(), &classroom(), how, seed)
-    };
-    let even = run(None, &Disturbance::default(), 1);
-    let slow = run(None, &how, 1);
+    let even = disturbed(None, &Disturbance::default(), 1);
+    let slow = disturbed(None, &how, 1);
     assert!(slow.makespan > even.makespan);
     // The others of its tensor-parallel group wait for it, at every collective.
     let (straggler, beside) = (slow.split(11), slow.split(10));
     assert!(straggler.compute > beside.compute && beside.waiting > straggler.waiting);
     let fold = Fold::around(mesh, 4, &how.ranks()).unwrap();
-    let told = run(Some(&fold), &how, 1);
+    let told = disturbed(Some(&fold), &how, 1);
     assert!(told.ranks.len() < slow.ranks.len());
     assert_eq!((told.makespan, told.gpus()), (slow.makespan, 32));
     for index in 0..told.ranks.len() {
@@ -409,10 +417,42 @@ fn a_slow_gpu_holds_up_all_and_breaks_the_symmetry_only_where_it_must() {
         jitter: 0.2,
         ..Disturbance::default()
     };
-    assert_eq!(run(None, &jitter, 1), run(None, &jitter, 1));
+    assert_eq!(disturbed(None, &jitter, 1), disturbed(None, &jitter, 1));
     assert_ne!(
-        run(None, &jitter, 1).makespan,
-        run(None, &jitter, 2).makespan
+        disturbed(None, &jitter, 1).makespan,
+        disturbed(None, &jitter, 2).makespan
     );
-    assert!(run(None, &jitter, 1).makespan > even.makespan);
+    assert!(disturbed(None, &jitter, 1).makespan > even.makespan);
+}
+
+#[test]
+fn a_slow_link_between_two_slows_their_messages_and_rings_alone() {
+    let even = disturbed(None, &Disturbance::default(), 1);
+    // A message between the two, 1F1B's from stage 1 to 2, and no ring: 8 and 16 are of no group but the pipeline's.
+    let pair = Disturbance {
+        slow_pairs: vec![SlowPair {
+            ranks: [8, 16],
+            factor: 40.0,
+        }],
+        ..Disturbance::default()
+    };
+    let parted = disturbed(None, &pair, 1);
+    assert!(parted.makespan > even.makespan);
+    let sends = |trace: &Trace, rank| trace.lane(rank, Stream::SendNext).spans()[0].duration();
+    assert_eq!(sends(&parted, 9), sends(&even, 9));
+    assert_eq!(sends(&parted, 8).0, 40 * sends(&even, 8).0);
+    // Neighbours on a ring hold all of it up; those that are not, nothing.
+    let ring = |ranks| {
+        let slow_pairs = vec![SlowPair {
+            ranks,
+            factor: 40.0,
+        }];
+        let how = Disturbance {
+            slow_pairs,
+            ..Disturbance::default()
+        };
+        disturbed(None, &how, 1).makespan
+    };
+    assert!(ring([0, 2]) > even.makespan && ring([6, 0]) > even.makespan);
+    assert_eq!(ring([0, 4]), even.makespan);
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::mesh::{Mesh, MeshError};
+use crate::mesh::{Mesh, MeshError, split_layers};
 use crate::schedule::{MAX_COUNT, Schedule, ScheduleError, ScheduleKind, Textbook};
 use crate::shape::{Methods, ModelShape};
 
@@ -63,6 +63,23 @@ pub enum LayoutError {
         /// Tokens of a sequence.
         seq: usize,
     },
+    /// Layers put on stages by hand that are not the model's layers or not the layout's stages.
+    #[error(
+        "layers per stage {} are {sum} layers on {} stages, but the model has {layers} and the layout {stages}; evenly \
+         it is {}", listed(.counts), .counts.len(), listed(.even)
+    )]
+    LayersPerStage {
+        /// What was asked for.
+        counts: Vec<usize>,
+        /// Their sum.
+        sum: usize,
+        /// The model's layers.
+        layers: usize,
+        /// The layout's stages.
+        stages: usize,
+        /// The usual split.
+        even: Vec<usize>,
+    },
     /// A batch that does not come out even.
     #[error(
         "global batch {batch} is not a multiple of dp x micro-batch size = {dp} x {size} = {}: each of the {dp} \
@@ -82,6 +99,31 @@ pub enum LayoutError {
 
 /// The most bytes that a layer may keep of a micro-batch.
 const MOST_KEPT: f64 = (1_u64 << 60) as f64;
+
+/// Whether layers put on stages by hand are as many stages, and as many layers, as there are.
+pub fn check_layers(
+    counts: Option<&[usize]>,
+    layers: usize,
+    stages: usize,
+) -> Result<(), LayoutError> {
+    let Some(counts) = counts else {
+        return Ok(());
+    };
+    let sum = counts
+        .iter()
+        .fold(0_usize, |sum, &count| sum.saturating_add(count));
+    if counts.len() == stages && sum == layers {
+        return Ok(());
+    }
+    let even = split_layers(layers, stages);
+    Err(LayoutError::LayersPerStage {
+        counts: counts.to_vec(),
+        sum,
+        layers,
+        stages,
+        even: even.iter().map(ExactSizeIterator::len).collect(),
+    })
+}
 
 fn listed(values: &[usize]) -> String {
     values

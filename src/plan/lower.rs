@@ -1,12 +1,13 @@
 //! Lowers a schedule over a mesh to each rank's operations.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use super::layout::check_tensor;
+use super::layout::{LayoutError, check_layers, check_tensor};
 use super::stage::{PassTemplate, ReduceTemplate, Templates};
 use super::{NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, What};
 use crate::hardware::Precision;
-use crate::mesh::{Axis, Coord, Fold, Mesh, split_layers};
+use crate::mesh::{Axis, Coord, Fold, Mesh, layers_as, split_layers};
 use crate::schedule::{Action, Schedule, Turn};
 use crate::shape::{Bucket, Methods, ModelShape, Segment, Slices, StageShape};
 use crate::trace::{Kind, Label, LabelId, Stream};
@@ -52,9 +53,20 @@ pub struct ModelLoad<'a> {
     pub methods: Methods,
     /// GPUs that share the fast links.
     pub gpus_per_node: usize,
+    /// Layers of each stage, put there by hand.
+    pub layers_per_stage: Option<&'a [usize]>,
 }
 
 impl ModelLoad<'_> {
+    /// What each of `count` stages holds.
+    pub(crate) fn stages(&self, count: usize) -> Result<Vec<StageShape>, LayoutError> {
+        check_layers(self.layers_per_stage, self.shape.layers, count)?;
+        Ok(stages_of(match self.layers_per_stage {
+            Some(counts) => layers_as(counts),
+            None => split_layers(self.shape.layers, count),
+        }))
+    }
+
     /// How `tp` ranks share a layer.
     pub(crate) fn slices(&self, tp: usize) -> Slices {
         Slices {
@@ -101,22 +113,24 @@ pub fn lower(job: &Job<'_>) -> Result<Plan, PlanError> {
 
 fn stages(job: &Job<'_>) -> Result<Vec<StageShape>, PlanError> {
     let count = job.schedule.stages();
-    let layers = match job.load {
-        Load::Model(load) => {
-            check_tensor(load.shape, job.mesh.tp(), load.methods)
-                .map_err(|error| PlanError::Layout(error.to_string()))?;
-            load.shape.layers
-        }
-        Load::Passes => count,
-    };
-    let split = split_layers(layers, count).into_iter().enumerate();
-    Ok(split
+    match job.load {
+        Load::Model(load) => check_tensor(load.shape, job.mesh.tp(), load.methods)
+            .and_then(|()| load.stages(count))
+            .map_err(|error| PlanError::Layout(error.to_string())),
+        Load::Passes => Ok(stages_of(split_layers(count, count))),
+    }
+}
+
+fn stages_of(split: Vec<Range<usize>>) -> Vec<StageShape> {
+    let count = split.len();
+    let split = split.into_iter().enumerate();
+    split
         .map(|(stage, layers)| StageShape {
             layers,
             first: stage == 0,
             last: stage + 1 == count,
         })
-        .collect())
+        .collect()
 }
 
 fn check_size(job: &Job<'_>, program: &Program) -> Result<(), PlanError> {

@@ -13,7 +13,7 @@ mod stage;
 mod sync;
 
 pub use check::PlanError;
-pub use layout::{Layout, LayoutError};
+pub use layout::{Layout, LayoutError, check_layers};
 pub use lower::{Job, Load, ModelLoad, lower};
 
 use crate::hardware::Task;

@@ -21,6 +21,7 @@ fn load(shape: &ModelShape) -> Load<'_> {
         overlap: true,
         methods: Methods::default(),
         gpus_per_node: 4,
+        layers_per_stage: None,
     })
 }
 

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Disturbance;
 use crate::hardware::{CostModel, Hardware, HardwareError, PassTimes, Precision, Pricing};
 use crate::mesh::{Fold, MeshError};
-use crate::plan::{Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, lower};
+use crate::plan::{
+    Job, Layout, LayoutError, Load, ModelLoad, Plan, PlanError, check_layers, lower,
+};
 use crate::schedule::{Schedule, ScheduleError, ScheduleKind, Shares};
 use crate::shape::{Methods, ModelShape, Recompute, Segment, ShapeError, Zero};
 use crate::trace::FixedMemory;
@@ -76,6 +78,9 @@ pub struct Config {
     /// How memory and communication are saved.
     #[serde(default)]
     pub methods: Methods,
+    /// Layers of each stage, put there by hand; evenly if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers_per_stage: Option<Vec<usize>>,
     /// What slows some GPUs down.
     #[serde(default, skip_serializing_if = "Disturbance::is_none")]
     pub disturbance: Disturbance,
@@ -123,6 +128,12 @@ pub enum ConfigError {
         /// How many there are.
         gpus: usize,
     },
+    /// Layers are put on stages by hand, where there are none.
+    #[error(
+        "layers per stage (--layers-per-stage) mean nothing where every stage's passes take a fixed time (--costs); \
+         leave out one of the two"
+    )]
+    NoLayers,
     /// Gradients are to be left unreduced, but something needs them reduced.
     #[error("gradients cannot be left unreduced (--no-sync) here: {0}; leave out one of the two")]
     NoSync(&'static str),
@@ -178,6 +189,7 @@ impl Default for Config {
             hardware,
             overlap: true,
             methods: Methods::default(),
+            layers_per_stage: None,
             disturbance: Disturbance::default(),
             costs: Costs::Model,
             clock: Clock::Modelled,
@@ -219,8 +231,11 @@ impl Config {
             return Err(ConfigError::NoSync("ZeRO shares out what is reduced"));
         }
         match self.costs {
+            Costs::Passes { .. } if self.layers_per_stage.is_some() => Err(ConfigError::NoLayers),
             Costs::Passes { .. } => Ok(()),
             Costs::Model => {
+                let layers = self.model.layers;
+                check_layers(self.layers_per_stage.as_deref(), layers, self.stages())?;
                 // An order of one's own has been checked when it was read; it stands in the named one's place.
                 let layout = if self.custom.is_some() {
                     Layout {
@@ -347,7 +362,16 @@ impl Config {
             overlap: self.overlap,
             methods: self.methods,
             gpus_per_node: self.hardware.gpus_per_node,
+            layers_per_stage: self.layers_per_stage.as_deref(),
         }
+    }
+
+    /// How many stages the model is cut into.
+    pub fn stages(&self) -> usize {
+        self.custom.as_ref().map_or_else(
+            || self.layout.pp.saturating_mul(self.layout.chunks),
+            Schedule::stages,
+        )
     }
 
     /// What prices the plan's tasks.
@@ -384,6 +408,7 @@ impl Config {
         Self {
             layout: self.layout.on_one_gpu(),
             custom: None,
+            layers_per_stage: None,
             disturbance: Disturbance::default(),
             ..self.clone()
         }

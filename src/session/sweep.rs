@@ -215,6 +215,7 @@ impl SweepSpec {
                 ..self.base.methods
             },
             custom: None,
+            layers_per_stage: None,
             ..self.base.clone()
         }
     }
@@ -230,6 +231,7 @@ impl SweepSpec {
             layout,
             methods,
             custom: None,
+            layers_per_stage: None,
             ..self.base.clone()
         })
     }

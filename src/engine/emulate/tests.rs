@@ -88,6 +88,7 @@ struct Way {
     m: usize,
     overlap: bool,
     methods: Methods,
+    layers: Option<&'static [usize]>,
 }
 
 impl Default for Way {
@@ -99,6 +100,7 @@ impl Default for Way {
             m: 1,
             overlap: true,
             methods: Methods::default(),
+            layers: None,
         }
     }
 }
@@ -124,6 +126,7 @@ fn plan(shape: &ModelShape, way: Way, schedule: &Schedule, size: usize) -> Arc<P
         overlap: way.overlap,
         methods: way.methods,
         gpus_per_node: 4,
+        layers_per_stage: way.layers,
     };
     Arc::new(
         lower(&Job {
@@ -274,6 +277,20 @@ fn every_schedule_reproduces_the_fixture_with_tp_and_dp() {
             }
         }
         assert!(count >= 5, "{kind:?}: {count}");
+    }
+}
+
+#[test]
+fn layers_put_on_stages_by_hand_reproduce_the_fixture() {
+    let tiny = Tiny::load();
+    // A stage may hold most of the layers, or none.
+    let splits: [&'static [usize]; 3] = [&[1, 7], &[8, 0], &[0, 8]];
+    for layers in splits {
+        let way = Way {
+            layers: Some(layers),
+            ..Way::of([2, 2, 2, 4])
+        };
+        reproduces(&tiny, way, &ScheduleKind::OneFOneB.build(2, 4, 1).unwrap());
     }
 }
 
