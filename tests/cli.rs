@@ -334,6 +334,42 @@ fn a_schedule_of_ones_own_with_chunks_is_trained() {
 }
 
 #[test]
+fn layouts_are_compared_on_one_axis() {
+    let line = "compare --pp 4 --micro-batches 8 --costs unit";
+    let against = ["--schedule gpipe --micro-batches 16", "--schedule zb-h1"];
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("a.svg");
+    let output = Command::new(env!("CARGO_BIN_EXE_shardscope"))
+        .args(line.split_whitespace())
+        .args(against.iter().flat_map(|options| ["--against", options]))
+        .args(["--json", "--out"])
+        .arg(&picture)
+        .output()
+        .unwrap();
+    let compared = &json_of(&output)["compared"];
+    let names: Vec<&str> = (0..3)
+        .map(|index| compared[index]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "DP 1 × TP 1 × PP 4 · 8 micro-batches of 1 · 1F1B",
+            "micro-batches 16, GPipe",
+            "ZB-H1"
+        ]
+    );
+    // Each as `simulate` tells it.
+    let alone = json("simulate --pp 4 --micro-batches 16 --costs unit --schedule gpipe");
+    assert_eq!(compared[1]["report"], alone);
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    for name in names {
+        assert!(svg.contains(name), "{name}");
+    }
+    insta::assert_snapshot!(refusal("compare --pp 2 --against --foo"), @r#"error: --against "--foo": unexpected argument '--foo' found"#);
+    insta::assert_snapshot!(refusal("compare --pp 2 --against --pp=3 --out a.csv"), @"error: a.csv: a comparison is written as a picture: .png, .svg or .pdf; write each timeline's trace by itself");
+}
+
+#[test]
 fn layers_can_be_put_on_stages_by_hand() {
     let layout = "--pp 4 --micro-batches 4";
     let even = json(&format!("run {layout} --steps 2"));

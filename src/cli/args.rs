@@ -42,6 +42,8 @@ pub(super) enum Verb {
     /// micro-batch size, chunks and recomputation are swept where they are not given; the global batch is a
     /// sequence a GPU if not given
     Sweep(SweepArgs),
+    /// Reckon steps of two or more layouts, and draw them one above the other on one time axis
+    Compare(CompareArgs),
     /// Read files that `run` or `simulate` wrote: print their figures, or write them in another format
     View(ViewArgs),
     /// Say what can train on this machine
@@ -314,6 +316,38 @@ pub(super) struct SweepArgs {
     /// Print one JSON object on standard output
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// `compare`.
+#[derive(Debug, Args)]
+pub(super) struct CompareArgs {
+    #[command(flatten)]
+    pub(super) settings: Settings,
+
+    /// What to compare it with: options in one word, such as `--against "--schedule gpipe --overlap off"`, in place of
+    /// those of the first layout; may be given more than once
+    #[arg(long, required = true, allow_hyphen_values = true, action = ArgAction::Append, value_name = "OPTIONS")]
+    pub(super) against: Vec<String>,
+
+    /// As `--costs` of `simulate`, for all of them
+    #[arg(long, value_parser = NonEmptyStringValueParser::new(), value_name = "model|unit|f=MS,i=MS,w=MS,comm=MS")]
+    pub(super) costs: Option<String>,
+
+    /// Write the picture: .png, .svg or .pdf; may be given more than once
+    #[arg(long, value_name = "FILE", action = ArgAction::Append)]
+    pub(super) out: Vec<PathBuf>,
+
+    /// Print one JSON object on standard output: `compared`, a list of what `simulate` prints
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What `--against` holds.
+#[derive(Debug, Parser)]
+#[command(name = "--against", no_binary_name = true, disable_help_flag = true)]
+pub(super) struct Against {
+    #[command(flatten)]
+    pub(super) settings: Settings,
 }
 
 /// `view`.

@@ -3,6 +3,7 @@
 //! A thin edge: nothing is computed here. Results for scripts go to standard output, all else to standard error.
 
 mod args;
+mod compare;
 mod config;
 mod costs;
 mod devices;
@@ -45,6 +46,7 @@ fn dispatch(mode: Mode, open_window: impl FnOnce() -> Result<(), String>) -> Cli
         Mode::Run(options) => run::run(&options),
         Mode::Simulate(options) => simulate::run(&options),
         Mode::Sweep(options) => sweep::run(&options),
+        Mode::Compare(options) => compare::run(&options),
         Mode::Validate(answer) => validate::run(answer),
         Mode::Schedule(options) => schedule::run(&options),
         Mode::View(options) => view::run(&options),

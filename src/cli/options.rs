@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use clap::Parser as _;
+
 use super::args::{
-    Cli, DeviceArg, OutputArgs, RunArgs, ScheduleArgs, ScheduleFormat, Settings, SimulateArgs,
-    SweepArgs, Verb, ViewArgs,
+    Against, Cli, CompareArgs, DeviceArg, OutputArgs, RunArgs, ScheduleArgs, ScheduleFormat,
+    Settings, SimulateArgs, SweepArgs, Verb, ViewArgs,
 };
 use super::config;
 use super::costs;
 use super::error::{CliError, CliResult};
-use crate::export::Format;
+use crate::export::{ExportError, Format};
 use crate::session::{Config, Costs, Fixed, Framework, SweepSpec};
 
 /// The most steps that a run trains.
@@ -23,6 +25,7 @@ pub(super) enum Mode {
     Simulate(Box<SimulateOptions>),
     Validate(Answer),
     Sweep(Box<SweepOptions>),
+    Compare(CompareOptions),
     Schedule(Box<ScheduleOptions>),
     View(ViewOptions),
     Devices(Answer),
@@ -69,6 +72,14 @@ pub(super) struct SweepOptions {
     pub(super) spec: SweepSpec,
     pub(super) copy_as: Option<Framework>,
     pub(super) answer: Answer,
+}
+
+/// `compare`.
+#[derive(Debug)]
+pub(super) struct CompareOptions {
+    /// The first is the one that others are compared with.
+    pub(super) configs: Vec<Config>,
+    pub(super) output: Output,
 }
 
 /// `schedule`.
@@ -119,6 +130,7 @@ impl Mode {
             Some(Verb::Sweep(args)) => {
                 SweepOptions::new(args).map(|sweep| Self::Sweep(Box::new(sweep)))
             }
+            Some(Verb::Compare(args)) => CompareOptions::new(args).map(Self::Compare),
             Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),
             Some(Verb::Devices(args)) => Ok(Self::Devices(Answer::new(args.json))),
         }
@@ -274,6 +286,43 @@ impl SimulateOptions {
         Ok(Self {
             config: config::config(&settings, costs)?,
             output: Output::new(args.output)?,
+        })
+    }
+}
+
+impl CompareOptions {
+    fn new(args: CompareArgs) -> CliResult<Self> {
+        let base = config::with_file(args.settings)?;
+        let costs = match args.costs.as_deref().or(base.costs.as_deref()) {
+            Some(text) => costs::parse(text)?,
+            None => Costs::Model,
+        };
+        let mut configs = vec![config::config(&base, costs)?];
+        for text in &args.against {
+            let read = Against::try_parse_from(text.split_whitespace());
+            let settings = read.map_err(|error| {
+                let first = error.to_string();
+                let first = first.lines().next().unwrap_or_default();
+                let why = first.trim_start_matches("error: ");
+                CliError::refused(format!("--against {text:?}: {why}"))
+            })?;
+            let settings = config::with_file(settings.settings)?.over(base.clone());
+            configs.push(config::config(&settings, costs)?);
+        }
+        for path in &args.out {
+            if !Format::from_path(path)
+                .map_err(CliError::refused)?
+                .is_picture()
+            {
+                return Err(CliError::refused(ExportError::NoTrace).in_file(path));
+            }
+        }
+        Ok(Self {
+            configs,
+            output: Output::new(OutputArgs {
+                out: args.out,
+                json: args.json,
+            })?,
         })
     }
 }

@@ -70,6 +70,25 @@ impl Disturbance {
         all.map(|slow| slow.rank).chain(pairs).map(Rank).collect()
     }
 
+    /// In words: `GPU 3 2 x slower`, `link 0-4 10 x slower`; or `no straggler`.
+    pub fn describe(&self) -> String {
+        let gpus = self.slow.iter();
+        let gpus = gpus.map(|slow| format!("GPU {} {} × slower", slow.rank, slow.factor));
+        let links = self.slow_links.iter();
+        let links = links.map(|slow| format!("GPU {}'s links {} × slower", slow.rank, slow.factor));
+        let pairs = self.slow_pairs.iter().map(|pair| {
+            let [one, other] = pair.ranks;
+            format!("link {one}-{other} {} × slower", pair.factor)
+        });
+        let jitter = (self.jitter > 0.0).then(|| format!("jitter {} %", self.jitter * 100.0));
+        let all: Vec<String> = gpus.chain(links).chain(pairs).chain(jitter).collect();
+        if all.is_empty() {
+            "no straggler".to_owned()
+        } else {
+            all.join(", ")
+        }
+    }
+
     /// How many times as long what goes from one rank to another takes, of its link alone.
     fn between(&self, one: Rank, other: Rank) -> f64 {
         let found = self.slow_pairs.iter().filter(|pair| pair.joins(one, other));

@@ -26,6 +26,11 @@ pub enum ExportError {
         /// The file.
         path: PathBuf,
     },
+    /// Several timelines are a picture, and no trace.
+    #[error(
+        "a comparison is written as a picture: .png, .svg or .pdf; write each timeline's trace by itself"
+    )]
+    NoTrace,
     /// A picture that could not be made.
     #[error("cannot make the {what}: {why}; write .svg instead, or a smaller picture")]
     Picture {

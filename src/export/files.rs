@@ -7,10 +7,11 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use flate2::{Compression, GzBuilder};
 
+use crate::scene::Scene;
 use crate::trace::import::{self, Imported};
 
 use super::error::ExportError;
-use super::{Export, Format};
+use super::{Export, Format, drawn};
 
 /// The most bytes a trace may have, unpacked.
 const MOST_BYTES: u64 = 1 << 30;
@@ -19,8 +20,16 @@ const MOST_BYTES: u64 = 1 << 30;
 ///
 /// The file appears whole or not at all: a failed export leaves the one that was there.
 pub fn write(path: &Path, export: &Export<'_>) -> Result<(), ExportError> {
-    let bytes = export.bytes(Format::from_path(path)?)?;
-    replace(path, &bytes).map_err(|source| ExportError::Write {
+    put(path, &export.bytes(Format::from_path(path)?)?)
+}
+
+/// Writes `scene`, called `title`, as the picture that the ending of `path` stands for; whole or not at all.
+pub fn write_picture(path: &Path, scene: &Scene, title: &str) -> Result<(), ExportError> {
+    put(path, &drawn(scene, title, Format::from_path(path)?)?)
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
+    replace(path, bytes).map_err(|source| ExportError::Write {
         path: path.to_owned(),
         source,
     })

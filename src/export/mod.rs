@@ -18,17 +18,17 @@ mod tests;
 pub use chrome::chrome;
 pub use csv::csv;
 pub use error::{ExportError, FORMATS};
-pub use files::{read, write};
+pub use files::{read, write, write_picture};
 pub use pdf::pdf;
 pub use png::png;
-pub use report::picture;
+pub use report::{comparison, picture};
 pub use svg::{Fonts, svg};
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::scene::Picture;
+use crate::scene::{Picture, Scene};
 use crate::trace::Trace;
 
 /// A kind of file that can be written.
@@ -49,6 +49,11 @@ pub enum Format {
 }
 
 impl Format {
+    /// Whether it is a picture.
+    pub fn is_picture(self) -> bool {
+        matches!(self, Self::Png | Self::Svg | Self::Pdf)
+    }
+
     /// The format that a file's ending stands for.
     pub fn from_path(path: &Path) -> Result<Self, ExportError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -90,14 +95,23 @@ const PNG_SCALE: f32 = 2.0;
 impl Export<'_> {
     /// The bytes of a file of `format`.
     pub fn bytes(&self, format: Format) -> Result<Vec<u8>, ExportError> {
-        let scene = || self.picture.scene(self.trace);
         match format {
-            Format::Png => png(&scene(), PNG_SCALE),
-            Format::Svg => Ok(svg(&scene(), Fonts::Embedded).into_bytes()),
-            Format::Pdf => pdf(&scene(), &self.picture.title),
+            Format::Png | Format::Svg | Format::Pdf => {
+                drawn(&self.picture.scene(self.trace), &self.picture.title, format)
+            }
             Format::Chrome => Ok(chrome(self).into_bytes()),
             Format::ChromeGz => files::zipped(chrome(self).as_bytes()),
             Format::Csv => Ok(csv(self.trace).into_bytes()),
         }
+    }
+}
+
+/// A scene as a picture of `format`; nothing for the formats of traces.
+fn drawn(scene: &Scene, title: &str, format: Format) -> Result<Vec<u8>, ExportError> {
+    match format {
+        Format::Png => png(scene, PNG_SCALE),
+        Format::Svg => Ok(svg(scene, Fonts::Embedded).into_bytes()),
+        Format::Pdf => pdf(scene, title),
+        Format::Chrome | Format::ChromeGz | Format::Csv => Err(ExportError::NoTrace),
     }
 }

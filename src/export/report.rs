@@ -1,6 +1,6 @@
 //! The picture of a run: its title, its stamp and its figures, from its report.
 
-use crate::scene::{Card, Picture, Stamp};
+use crate::scene::{Card, Comparison, Part, Picture, Stamp};
 use crate::session::{Costs, Figure, Report};
 
 /// The figures that go on cards, and what a card calls them.
@@ -33,6 +33,35 @@ pub fn picture(report: &Report) -> Picture {
         cards: cards(&report.figures()),
         capacity: (config.costs == Costs::Model).then(|| config.hardware.memory()),
         ..Picture::default()
+    }
+}
+
+/// A picture of several runs on one time axis; the first is the one that others are compared with.
+pub fn comparison(reports: &[&Report]) -> Comparison {
+    let Some((first, others)) = reports.split_first() else {
+        return Comparison::default();
+    };
+    let config = &first.config;
+    let part = |report: &Report, name: String, beside: Option<&Report>| Part {
+        name,
+        figures: report.line_beside(beside),
+        capacity: (report.config.costs == Costs::Model).then(|| report.config.hardware.memory()),
+    };
+    let mut parts = vec![part(first, config.layout_line(), None)];
+    parts.extend(others.iter().map(|report| {
+        let name = report.config.name_beside(config);
+        part(report, name, Some(first))
+    }));
+    let whole = picture(first);
+    Comparison {
+        title: format!("{} timelines on one time axis", reports.len()),
+        stamp: Stamp {
+            layout: String::new(),
+            ..whole.stamp
+        },
+        size: whole.size,
+        theme: whole.theme,
+        parts,
     }
 }
 

@@ -27,15 +27,15 @@ impl Viewport {
         Self {
             size,
             from: Nanos::ZERO,
-            to: Nanos(
-                trace
-                    .makespan
-                    .0
-                    .saturating_add(trace.makespan.0 / 60)
-                    .max(1),
-            ),
+            to: Self::end_of(trace),
             scroll: 0.0,
         }
+    }
+
+    /// The end of `trace`, with a little air after it.
+    pub(super) fn end_of(trace: &Trace) -> Nanos {
+        let end = trace.makespan.0;
+        Nanos(end.saturating_add(end / 60).max(1))
     }
 }
 
@@ -90,6 +90,15 @@ pub enum Arrows {
     Shown,
 }
 
+/// What timelines on one axis have in common; nothing for one that stands alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Common {
+    /// The column of names is at least so wide.
+    pub names: f32,
+    /// Memory is drawn to a scale that holds at least this.
+    pub memory: Bytes,
+}
+
 /// How a timeline is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Look {
@@ -111,4 +120,6 @@ pub struct Look {
     pub selected: Option<Hit>,
     /// What memory a device has.
     pub capacity: Option<Bytes>,
+    /// What it has in common with others.
+    pub common: Common,
 }

@@ -55,12 +55,20 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
 
 /// The bytes at the top of a band.
 fn top_value(timeline: &Timeline<'_>) -> f64 {
-    let peak = timeline.overview.peak_memory.0.max(1) as f64;
+    let peak = peak(timeline).0.max(1) as f64;
     capacity_shown(timeline).map_or(peak, |capacity| peak.max(capacity.0 as f64))
 }
 
+/// The most that any rank of any timeline on the axis takes.
+fn peak(timeline: &Timeline<'_>) -> Bytes {
+    timeline
+        .overview
+        .peak_memory
+        .max(timeline.look.common.memory)
+}
+
 fn capacity_shown(timeline: &Timeline<'_>) -> Option<Bytes> {
-    let peak = timeline.overview.peak_memory.0 as f64;
+    let peak = peak(timeline).0 as f64;
     timeline
         .look
         .capacity

@@ -11,6 +11,7 @@ mod blocks;
 mod canvas;
 mod cards;
 mod colour;
+mod comparison;
 pub mod fonts;
 mod legend;
 mod look;
@@ -33,8 +34,9 @@ mod traffic;
 
 pub use cards::Card;
 pub use colour::Colour;
+pub use comparison::{Comparison, Part, Stack};
 pub use legend::Legend;
-pub use look::{Arrows, Hit, Lit, Look, Viewport};
+pub use look::{Arrows, Common, Hit, Lit, Look, Viewport};
 pub use overview::{Holds, Overview};
 pub use picture::{Picture, Stamp};
 pub use rows::{Band, Rows, Track};

@@ -43,6 +43,28 @@ impl Holds {
     pub fn pass(&self, pass: Pass) -> bool {
         self.passes[pass as usize]
     }
+
+    /// What either holds.
+    pub fn or(self, other: Self) -> Self {
+        let mut passes = self.passes;
+        for (own, others) in passes.iter_mut().zip(other.passes) {
+            *own |= others;
+        }
+        Self {
+            passes,
+            optimizer: self.optimizer || other.optimizer,
+            sends: self.sends || other.sends,
+            sends_overlap: self.sends_overlap || other.sends_overlap,
+            tp: self.tp || other.tp,
+            tp_shares: self.tp_shares || other.tp_shares,
+            dp: self.dp || other.dp,
+            dp_shares: self.dp_shares || other.dp_shares,
+            exposed: self.exposed || other.exposed,
+            waiting: self.waiting || other.waiting,
+            idle: self.idle || other.idle,
+            memory: self.memory || other.memory,
+        }
+    }
 }
 
 /// A trace's order of rows, scales and sums.

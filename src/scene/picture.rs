@@ -13,7 +13,7 @@ use super::look::{Arrows, Look, Viewport};
 use super::overview::{Holds, Overview};
 use super::shape::{Anchor, Point, Rect, Scene, Size};
 use super::timeline::Timeline;
-use super::tokens::{Sizes, Theme};
+use super::tokens::{Palette, Sizes, Theme};
 
 /// A picture is made higher for many ranks, up to this many times its height.
 const TALLEST: f32 = 6.0;
@@ -121,13 +121,20 @@ impl Picture {
         let legend = Legend::new(overview.holds, self.theme, sizes, width);
         let head = margin + sizes.body * 4.6;
         let foot = self.foot(&legend, sizes) + margin;
-        let height = height(size, &overview, sizes, head + foot);
+        let besides = head + foot + sizes.body * 2.0;
+        let height = comfortable(size, overview.order.len(), sizes, besides);
         let room = Size::new(width, height - head - foot);
         let look = self.look(sizes);
         let timeline = Timeline::new(trace, &overview, self.view(trace, room), &look);
 
         let mut canvas = Canvas::new(Rect::new(0.0, 0.0, size.width, height));
-        self.draw_head(Point::new(margin, margin), width, sizes, &mut canvas);
+        let at = Point::new(margin, margin);
+        draw_head(
+            (&self.title, &self.stamp),
+            (at, width),
+            (palette, sizes),
+            &mut canvas,
+        );
         let legend_top = height - foot + sizes.body * 0.8;
         let note_at = Point::new(margin + width, legend_top - sizes.body * 0.1);
         self.draw_note(&timeline, note_at, sizes, &mut canvas);
@@ -191,35 +198,36 @@ impl Picture {
         };
         sizes.body * 0.8 + legend.height() + cards
     }
+}
 
-    fn draw_head(&self, at: Point, width: f32, sizes: Sizes, canvas: &mut Canvas) {
-        let palette = self.theme.palette();
-        let title = Type::semi_bold(sizes.title(), palette.text);
-        let stamp = Type::regular(sizes.body, palette.text_weak);
-        let lines = [
-            (0.75, title, self.title.clone()),
-            (2.75, stamp, self.stamp.line()),
-        ];
-        for (down, mut style, text) in lines {
-            // A long stamp is set smaller before it is cut.
-            let wide = style.width(&text);
-            style.size *= (width / wide.max(1.0)).clamp(0.72, 1.0);
-            let text = shortened(&text, style.size, style.weight, width);
-            let middle = Point::new(at.x, at.y + down * sizes.body);
-            canvas.text_at_middle(middle, Anchor::Start, style, text);
-        }
+/// Title and stamp.
+pub(super) fn draw_head(
+    (title, stamp): (&str, &Stamp),
+    (at, width): (Point, f32),
+    (palette, sizes): (&Palette, Sizes),
+    canvas: &mut Canvas,
+) {
+    let strong = Type::semi_bold(sizes.title(), palette.text);
+    let weak = Type::regular(sizes.body, palette.text_weak);
+    let lines = [(0.75, strong, title.to_owned()), (2.75, weak, stamp.line())];
+    for (down, mut style, text) in lines {
+        // A long stamp is set smaller before it is cut.
+        let wide = style.width(&text);
+        style.size *= (width / wide.max(1.0)).clamp(0.72, 1.0);
+        let text = shortened(&text, style.size, style.weight, width);
+        let middle = Point::new(at.x, at.y + down * sizes.body);
+        canvas.text_at_middle(middle, Anchor::Start, style, text);
     }
 }
 
 /// High enough for the rows, within reason.
-fn height(size: Size, overview: &Overview, sizes: Sizes, besides: f32) -> f32 {
-    let rows = overview.order.len() as f32 * sizes.body * COMFORT;
-    let wanted = besides + sizes.body * 2.0 + rows;
+pub(super) fn comfortable(size: Size, rows: usize, sizes: Sizes, besides: f32) -> f32 {
+    let wanted = besides + rows as f32 * sizes.body * COMFORT;
     wanted.clamp(size.height, size.height * TALLEST)
 }
 
 /// A size that can be drawn, whatever a file says.
-fn sensible(size: Size) -> Size {
+pub(super) fn sensible(size: Size) -> Size {
     let held = |length: f32, usual: f32| {
         if length.is_finite() {
             length.clamp(SMALLEST, LARGEST)

@@ -100,13 +100,9 @@ pub struct Rows {
 impl Rows {
     /// Rows for `overview` that fill `height` as well as is sensible.
     pub fn new(overview: &Overview, sizes: Sizes, height: f32) -> Self {
-        let count = overview.order.len().max(1) as f32;
-        let groups = overview.groups.last().map_or(0, |last| *last);
-        // A replica of a single row needs no line around it.
-        let grouped = groups > 0 && overview.groups.len() > groups as usize + 1;
-        let gap_share = if grouped { GROUP_GAP } else { 0.0 };
+        let gap_share = gap_share(overview);
         let em = sizes.body;
-        let ideal = height / (count + groups as f32 * gap_share);
+        let ideal = height / Self::pitches(overview);
         let whole = em * whole(overview.holds);
         let pitch = ideal.clamp(em * LOWEST, whole * STRETCH);
         let mut rows = Self {
@@ -120,6 +116,12 @@ impl Rows {
         };
         rows.divide(overview.holds, em);
         rows
+    }
+
+    /// How many times the height of a row all rows take, with what lies between replicas.
+    pub(super) fn pitches(overview: &Overview) -> f32 {
+        let groups = overview.groups.last().map_or(0, |last| *last);
+        overview.order.len().max(1) as f32 + groups as f32 * gap_share(overview)
     }
 
     /// Whether names have a second line, or rows are too low for that.
@@ -203,6 +205,14 @@ impl Rows {
             self.memory = Some(take(MEMORY));
         }
     }
+}
+
+/// The distance between replicas of `overview`, as a share of a row.
+fn gap_share(overview: &Overview) -> f32 {
+    let groups = overview.groups.last().map_or(0, |last| *last);
+    // A replica of a single row needs no line around it.
+    let grouped = groups > 0 && overview.groups.len() > groups as usize + 1;
+    if grouped { GROUP_GAP } else { 0.0 }
 }
 
 fn tracks(holds: Holds, height: f32) -> Vec<Track> {

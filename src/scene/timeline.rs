@@ -41,7 +41,7 @@ impl<'a> Timeline<'a> {
     pub fn new(trace: &'a Trace, overview: &'a Overview, view: Viewport, look: &'a Look) -> Self {
         let top = axis::height(look.sizes);
         let rows = Rows::new(overview, look.sizes, (view.size.height - top).max(0.0));
-        let names = names::column(trace, overview, (&rows, look.sizes));
+        let names = names::column(trace, overview, (&rows, look.sizes)).max(look.common.names);
         let right = look.sizes.gap();
         let plot = Rect::new(
             names,

@@ -3,6 +3,7 @@
 //! Whoever shows it (the window, a test, later a browser) sends a [`Command`] and reads the latest
 //! [`Snapshot`]; both are plain data. Nothing here knows a widget.
 
+mod beside;
 mod config;
 mod fit;
 mod report;

@@ -134,8 +134,7 @@ impl Report {
     }
 
     fn memory_figure(&self) -> Figure {
-        let peak = |rank: &super::RankReport| rank.peak_memory_bytes.total();
-        let largest = self.ranks.iter().map(peak).max().unwrap_or_default();
+        let largest = self.peak_memory();
         let capacity = self.config.hardware.memory();
         let fits = if self.fits { "fits" } else { "does not fit" };
         Figure {
