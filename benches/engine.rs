@@ -1,5 +1,7 @@
 //! How fast plans are made and simulated, in operations a second: one step of GPT-3 175B on 64 GPUs.
 
+use std::ops::ControlFlow;
+
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use shardscope::engine::simulate;
 use shardscope::hardware::Hardware;
@@ -45,6 +47,12 @@ fn engine(criterion: &mut Criterion) {
 }
 
 /// Layouts a second of a sweep: GPT-3 175B, 96 layers, on 3,072 GPUs.
+/// How many layouts were looked at.
+fn swept(spec: &SweepSpec) -> usize {
+    let found = sweep(spec, &mut |_, _| ControlFlow::Continue(()));
+    found.expect("a legal sweep").expect("never ended").layouts
+}
+
 fn sweeps(criterion: &mut Criterion) {
     let hardware = Hardware::profile("a100-80gb").expect("it ships");
     let spec = SweepSpec {
@@ -60,12 +68,12 @@ fn sweeps(criterion: &mut Criterion) {
         fixed: Fixed::default(),
         top: 0,
     };
-    let layouts = sweep(&spec, &mut |_, _| {}).expect("a legal sweep").layouts;
+    let layouts = swept(&spec);
     let mut group = criterion.benchmark_group("gpt3-175b on 3072 GPUs");
     group.sample_size(10);
     group.throughput(Throughput::Elements(layouts as u64));
     group.bench_function("sweep", |bencher| {
-        bencher.iter(|| sweep(&spec, &mut |_, _| {}));
+        bencher.iter(|| swept(&spec));
     });
     group.finish();
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::hardware::PROFILES;
 use crate::schedule::ScheduleKind;
-use crate::session::Framework;
+use crate::session::{Framework, TOP};
 use crate::shape::{Attention, GradFormat, PRESETS, Recompute};
 
 /// See how large language models are trained on many GPUs.
@@ -296,7 +296,7 @@ pub(super) struct SweepArgs {
     pub(super) settings: Settings,
 
     /// How many of the best are simulated and told
-    #[arg(long, default_value_t = 10, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000), value_name = "K")]
+    #[arg(long, default_value_t = TOP, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000), value_name = "K")]
     pub(super) top: usize,
 
     /// Tokens of the whole training, for GPU-hours, money and energy; 20 a parameter if not given

@@ -187,9 +187,6 @@ fn check_device(device: DeviceArg) -> CliResult {
     Err(CliError::refused(message))
 }
 
-/// Tokens a parameter that training takes, where none are given: Hoffmann 2022.
-const TOKENS_PER_PARAMETER: f64 = 20.0;
-
 /// What a sweep cannot be asked for.
 fn check_sweep(gpus: usize, tokens: Option<f64>, settings: &Settings) -> CliResult {
     let unused = [
@@ -259,16 +256,15 @@ impl SweepOptions {
             ..settings.clone()
         };
         let base = config::config(&free, Costs::Model)?;
-        let global_batch = settings.global_batch.unwrap_or(args.gpus);
-        let params = base.model.params() as f64;
+        let around = SweepSpec::around(&base, args.gpus);
         Ok(Self {
             spec: SweepSpec {
-                gpus: args.gpus,
-                global_batch,
-                tokens: args.tokens.unwrap_or(TOKENS_PER_PARAMETER * params),
+                base,
+                global_batch: settings.global_batch.unwrap_or(args.gpus),
+                tokens: args.tokens.unwrap_or(around.tokens),
                 fixed,
                 top: args.top,
-                base,
+                ..around
             },
             copy_as: args.copy_as,
             answer: Answer::new(args.json),

@@ -1,5 +1,7 @@
 //! `shardscope sweep`: every legal layout for a number of GPUs, ranked.
 
+use std::ops::ControlFlow;
+
 use serde_json::{Value, json};
 
 use super::error::{CliError, CliResult};
@@ -15,9 +17,14 @@ pub(super) fn run(options: &SweepOptions) -> CliResult {
     let found = sweep(&options.spec, &mut |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
+        ControlFlow::Continue(())
     });
     bar.finish_and_clear();
     let found = found.map_err(CliError::refused)?;
+    // No one ends it but the system.
+    let Some(found) = found else {
+        return Ok(());
+    };
     let Some(best) = found.rows.first() else {
         return Err(CliError::refused(format!(
             "no layout of {} GPUs goes with the model and a global batch of {}; try another batch, a multiple of a \

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Config;
 use super::report::Report;
+use super::sweep::{Sweep, SweepSpec};
 use crate::shape::StageShape;
 use crate::trace::Trace;
 
@@ -18,6 +19,10 @@ pub enum Command {
     TrainUntil(u64),
     /// Start anew with the same configuration.
     Reset,
+    /// Simulate the configuration with other numbers of micro-batches, for a plot of its bubble.
+    Curve(Box<Config>),
+    /// Rank every legal layout, in place of the sweep before; or forget that.
+    Sweep(Option<Box<SweepSpec>>),
 }
 
 /// What a session is doing.
@@ -32,6 +37,31 @@ pub enum Status {
     Training,
     /// It failed, and says why; a reset or another configuration starts anew.
     Failed(String),
+}
+
+/// The bubble against the number of micro-batches, as simulated.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Curve {
+    /// The configuration whose micro-batches vary.
+    pub of: Arc<Config>,
+    /// Micro-batches and the bubble of total, as far as they are known; only legal numbers.
+    pub points: Vec<(usize, f64)>,
+}
+
+/// How far a sweep is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum SweepState {
+    /// Under way.
+    Running {
+        /// Layouts looked at.
+        done: usize,
+        /// Of so many.
+        all: usize,
+    },
+    /// What it found.
+    Found(Arc<Sweep>),
+    /// Why there is none.
+    Refused(String),
 }
 
 /// A step's timeline, with its figures.
@@ -82,6 +112,8 @@ pub struct Snapshot {
     pub status: Status,
     /// Why the last configuration asked for was refused, if it was.
     pub refusal: Option<String>,
+    /// How many were refused so far.
+    pub refusals: u64,
     /// What cannot be trained about the configuration (it is simulated all the same), if anything.
     pub only_simulated: Option<String>,
     /// The simulated timeline, there before any step is trained.
@@ -92,4 +124,8 @@ pub struct Snapshot {
     pub text_before: Option<String>,
     /// What it writes now (refreshed every few steps).
     pub text_now: Option<String>,
+    /// The bubble against micro-batches, once it was asked for.
+    pub curve: Option<Curve>,
+    /// The sweep that was asked for.
+    pub sweep: Option<SweepState>,
 }

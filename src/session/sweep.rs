@@ -1,10 +1,12 @@
 //! Every legal layout for a number of GPUs, ranked: closed forms for all, the simulation for the best.
 
-use serde::Serialize;
+use std::ops::ControlFlow;
 
-use super::config::{Config, ConfigError};
+use serde::{Deserialize, Serialize};
+
+use super::config::{Config, ConfigError, Costs};
 use super::trainer::simulate_step;
-use crate::engine::estimate;
+use crate::engine::{Disturbance, estimate};
 use crate::plan::Layout;
 use crate::schedule::ScheduleKind;
 use crate::shape::{Methods, Recompute};
@@ -15,7 +17,7 @@ use crate::units::{Bytes, Nanos};
 const LARGEST_MICRO_BATCH: usize = 64;
 
 /// What is swept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepSpec {
     /// Model, hardware, formats and methods; its layout is not looked at.
     pub base: Config,
@@ -32,7 +34,7 @@ pub struct SweepSpec {
 }
 
 /// What is held fixed of the layouts that are swept.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fixed {
     /// Data-parallel degree.
     pub dp: Option<usize>,
@@ -49,7 +51,7 @@ pub struct Fixed {
 }
 
 /// A layout, and what it comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepRow {
     /// The layout.
     #[serde(flatten)]
@@ -81,7 +83,7 @@ pub struct SweepRow {
 }
 
 /// A sweep's result.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Layouts that were looked at.
     pub layouts: usize,
@@ -93,21 +95,25 @@ pub struct Sweep {
     pub pareto: Vec<SweepRow>,
 }
 
-/// Sweeps; `progress` is told how many of how many layouts are done.
+/// Sweeps; `progress` is told how many of how many layouts are done, and may end it: then nothing is found.
 pub fn sweep(
     spec: &SweepSpec,
-    progress: &mut dyn FnMut(usize, usize),
-) -> Result<Sweep, ConfigError> {
+    progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Option<Sweep>, ConfigError> {
     spec.base.model.check()?;
     let candidates = spec.candidates();
     let mut rows = Vec::with_capacity(candidates.len());
     for (done, config) in candidates.iter().enumerate() {
-        progress(done, candidates.len());
+        if progress(done, candidates.len()).is_break() {
+            return Ok(None);
+        }
         let pricing = config.pricing();
         let one = estimate(&config.layout, &config.model_load(), pricing.as_ref())?;
         rows.push(spec.row(config, one.step, one.memory, one.bubble));
     }
-    progress(candidates.len(), candidates.len());
+    if progress(candidates.len(), candidates.len()).is_break() {
+        return Ok(None);
+    }
     let fitting = rows.iter().filter(|row| row.fits).count();
     let layouts = rows.len();
     if fitting > 0 {
@@ -127,12 +133,12 @@ pub fn sweep(
         rows.sort_by(|a, b| a.step_s.total_cmp(&b.step_s));
     }
     rows.truncate(spec.top);
-    Ok(Sweep {
+    Ok(Some(Sweep {
         layouts,
         fitting,
         rows,
         pareto,
-    })
+    }))
 }
 
 /// Marks those than which no other is both faster and smaller; rows come fastest first.
@@ -150,7 +156,30 @@ fn allowed(fixed: Option<usize>, value: usize) -> bool {
     fixed.is_none_or(|fixed| fixed == value)
 }
 
+/// Tokens a parameter that training takes, where none are given: Hoffmann 2022.
+const TOKENS_PER_PARAMETER: f64 = 20.0;
+/// How many of the best are told, where none are given.
+pub const TOP: usize = 10;
+
 impl SweepSpec {
+    /// The layouts of `gpus` GPUs for what `config` trains: its model, hardware and global batch.
+    pub fn around(config: &Config, gpus: usize) -> Self {
+        Self {
+            base: Config {
+                layers_per_stage: None,
+                custom: None,
+                disturbance: Disturbance::default(),
+                costs: Costs::Model,
+                ..config.clone()
+            },
+            gpus,
+            global_batch: config.layout.global_batch(),
+            tokens: TOKENS_PER_PARAMETER * config.model.params() as f64,
+            fixed: Fixed::default(),
+            top: TOP,
+        }
+    }
+
     /// Every legal layout: tensor-parallel ranks within a node, at least one layer a stage.
     fn candidates(&self) -> Vec<Config> {
         let mut all = Vec::new();
@@ -297,7 +326,9 @@ mod tests {
 
     #[test]
     fn the_best_fit_are_ranked_and_simulated() {
-        let found = sweep(&spec(64, 64), &mut |_, _| {}).unwrap();
+        let found = sweep(&spec(64, 64), &mut |_, _| ControlFlow::Continue(()))
+            .unwrap()
+            .unwrap();
         assert!(found.layouts > 100 && found.fitting > 0, "{found:?}");
         assert_eq!(found.rows.len(), 5);
         for pair in found.rows.windows(2) {
@@ -318,7 +349,9 @@ mod tests {
     fn where_nothing_fits_the_smallest_is_told() {
         let mut small = spec(8, 8);
         small.fixed.recompute = Some(Recompute::None);
-        let found = sweep(&small, &mut |_, _| {}).unwrap();
+        let found = sweep(&small, &mut |_, _| ControlFlow::Continue(()))
+            .unwrap()
+            .unwrap();
         assert_eq!(found.fitting, 0);
         assert!(!found.rows.is_empty() && found.pareto.is_empty());
     }
@@ -331,7 +364,9 @@ mod tests {
             micro_batch_size: Some(1),
             ..Fixed::default()
         };
-        let found = sweep(&spec, &mut |_, _| {}).unwrap();
+        let found = sweep(&spec, &mut |_, _| ControlFlow::Continue(()))
+            .unwrap()
+            .unwrap();
         let kept = |row: &SweepRow| row.layout.tp == 8 && row.layout.micro_batch_size == 1;
         assert!(found.rows.iter().all(kept));
     }

@@ -1,12 +1,14 @@
 //! The session's thread.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::config::Config;
+use super::shared::Shared;
 use super::snapshot::{Command, Snapshot, Status, StepRecord, Timeline};
+use super::study::{Question, Study};
 use super::trainer::{Inputs, TrainError, Trainer};
 use crate::engine::EmulateError;
 
@@ -21,21 +23,8 @@ const SAMPLE_EVERY: u64 = 5;
 pub struct Session {
     commands: Option<SyncSender<Command>>,
     shared: Arc<Shared>,
+    study: Study,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What the thread and its owner share.
-struct Shared {
-    snapshot: Mutex<Arc<Snapshot>>,
-    /// Ends the step being trained: something newer is wanted.
-    interrupt: AtomicBool,
-    changed: Box<dyn Fn() + Send + Sync>,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
-    }
 }
 
 impl Session {
@@ -49,11 +38,8 @@ impl Session {
             config: Arc::new(config.clone()),
             ..Snapshot::default()
         };
-        let shared = Arc::new(Shared {
-            snapshot: Mutex::new(Arc::new(first)),
-            interrupt: AtomicBool::new(false),
-            changed: Box::new(changed),
-        });
+        let shared = Arc::new(Shared::new(first, changed));
+        let study = Study::start(Arc::clone(&shared))?;
         let mut worker = Worker::new(config, inbox, Arc::clone(&shared));
         let thread = std::thread::Builder::new()
             .name("session".to_owned())
@@ -61,17 +47,27 @@ impl Session {
         Ok(Self {
             commands: Some(commands),
             shared,
+            study,
             thread: Some(thread),
         })
     }
 
-    /// Tells it something. A new start does not wait for the step in hand.
+    /// Tells it something. A new start does not wait for the step in hand, nor do questions for steps.
     pub fn send(&self, command: Command) {
+        match command {
+            Command::Curve(config) => self.study.ask(Question::Curve(config)),
+            Command::Sweep(Some(spec)) => self.study.ask(Question::Sweep(spec)),
+            Command::Sweep(None) => self.study.ask(Question::EndSweep),
+            Command::Configure(_) | Command::Reset | Command::TrainUntil(_) => self.order(command),
+        }
+    }
+
+    fn order(&self, command: Command) {
         let starts_anew = match &command {
             // One that will be refused must not end a step that then goes on.
             Command::Configure(config) => config.check().is_ok(),
             Command::Reset => true,
-            Command::TrainUntil(_) => false,
+            Command::TrainUntil(_) | Command::Curve(_) | Command::Sweep(_) => false,
         };
         if starts_anew {
             self.shared.interrupt.store(true, Ordering::Relaxed);
@@ -84,13 +80,7 @@ impl Session {
 
     /// What it shows now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(
-            &self
-                .shared
-                .snapshot
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        self.shared.snapshot()
     }
 }
 
@@ -166,6 +156,8 @@ impl Worker {
             Command::Configure(config) => self.restart(*config),
             Command::Reset => self.restart(self.config.clone()),
             Command::TrainUntil(steps) => self.target = self.target.max(steps),
+            // Answered by another thread.
+            Command::Curve(_) | Command::Sweep(_) => {}
         }
     }
 
@@ -178,6 +170,7 @@ impl Worker {
                 self.pair = None;
                 self.snapshot = Snapshot {
                     generation: self.snapshot.generation + 1,
+                    refusals: self.snapshot.refusals,
                     config: Arc::new(config.clone()),
                     preview: Some(Arc::new(preview)),
                     ..Snapshot::default()
@@ -189,6 +182,7 @@ impl Worker {
             // The old one stays.
             Err(error) => {
                 self.snapshot.refusal = Some(error.to_string());
+                self.snapshot.refusals += 1;
                 // Unless what looked like a new start ended its step.
                 if self.interrupted {
                     self.snapshot.steps.clear();
@@ -280,20 +274,23 @@ impl Worker {
         }
     }
 
+    /// All but what is answered beside the run.
     fn publish(&self) {
-        let snapshot = Arc::new(self.snapshot.clone());
-        *self
-            .shared
-            .snapshot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = snapshot;
-        (self.shared.changed)();
+        self.shared.change(|latest| {
+            let (curve, sweep) = (latest.curve.take(), latest.sweep.take());
+            *latest = Snapshot {
+                curve,
+                sweep,
+                ..self.snapshot.clone()
+            };
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::{SweepSpec, SweepState};
     use std::time::Duration;
 
     /// Waits, at most a minute, until a snapshot is as wanted.
@@ -390,5 +387,45 @@ mod tests {
         let session = Session::start(config, || {}).unwrap();
         let snapshot = until(&session, |snapshot| snapshot.only_simulated.is_some());
         assert!(snapshot.preview.is_some());
+    }
+
+    #[test]
+    fn questions_are_answered_beside_the_training() {
+        let session = Session::start(small(), || {}).unwrap();
+        session.send(Command::TrainUntil(1_000_000));
+        session.send(Command::Curve(Box::new(small())));
+        let spec = SweepSpec::around(&small(), 8);
+        session.send(Command::Sweep(Some(Box::new(spec))));
+        let whole = |snapshot: &Snapshot| {
+            let curve = snapshot.curve.as_ref();
+            matches!(snapshot.sweep, Some(SweepState::Found(_)))
+                && curve.is_some_and(|curve| curve.points.iter().any(|&(m, _)| m == 16))
+        };
+        let snapshot = until(&session, whole);
+        let curve = snapshot.curve.as_ref().unwrap();
+        assert_eq!(*curve.of, small());
+        for pair in curve.points.windows(2) {
+            assert!(pair[0].0 < pair[1].0 && pair[0].1 > pair[1].1, "{pair:?}");
+        }
+        // The run's own point is its figure.
+        let own = curve.points.iter().find(|(m, _)| *m == 2).unwrap();
+        let preview = snapshot.preview.as_ref().unwrap();
+        assert_eq!(own.1, preview.report.bubble_of_total);
+        session.send(Command::Sweep(None));
+        until(&session, |snapshot| snapshot.sweep.is_none());
+    }
+
+    #[test]
+    fn a_long_sweep_ends_when_no_one_wants_it() {
+        let session = Session::start(small(), || {}).unwrap();
+        let mut config = small();
+        config.model = crate::shape::ModelShape::preset("gpt3-175b").unwrap();
+        let spec = SweepSpec::around(&config, 1 << 14);
+        session.send(Command::Sweep(Some(Box::new(spec))));
+        let running = |snapshot: &Snapshot| snapshot.sweep.is_some();
+        until(&session, running);
+        session.send(Command::Sweep(None));
+        until(&session, |snapshot| snapshot.sweep.is_none());
+        // Dropping it joins both threads.
     }
 }

@@ -44,8 +44,8 @@ pub(super) struct Run {
     snapshot: Arc<Snapshot>,
     /// What the controls show: the session may still be on its way there.
     config: Config,
-    /// What was last asked for, until the session has answered; with the snapshot it was asked on.
-    asked: Option<(Option<Change>, Arc<Snapshot>)>,
+    /// What was last asked for, until the session has answered; with how many were refused before.
+    asked: Option<(Option<Change>, u64)>,
     history: History,
     refusal: Option<Refusal>,
     playback: Playback,
@@ -173,13 +173,11 @@ impl Run {
 
     /// The session may find what a check beforehand did not; then the controls go back to what is run.
     fn hear_refusal(&mut self) {
-        let Some((change, asked_on)) = self.asked.as_ref() else {
+        let Some((change, refused)) = self.asked.as_ref() else {
             return;
         };
-        let (Some(reason), false) = (
-            &self.snapshot.refusal,
-            Arc::ptr_eq(asked_on, &self.snapshot),
-        ) else {
+        let news = self.snapshot.refusals > *refused;
+        let Some(reason) = self.snapshot.refusal.as_ref().filter(|_| news) else {
             return;
         };
         let asked = change
@@ -262,7 +260,7 @@ impl Run {
     fn order(&mut self, change: Option<Change>) {
         if let (Source::Live(session), None) = (&self.source, &self.asked) {
             session.send(Command::Configure(Box::new(self.config.clone())));
-            self.asked = Some((change, Arc::clone(&self.snapshot)));
+            self.asked = Some((change, self.snapshot.refusals));
         }
     }
 
@@ -348,7 +346,7 @@ impl Run {
 
     fn reset(&mut self) {
         self.refusal = None;
-        self.asked = Some((None, Arc::clone(&self.snapshot)));
+        self.asked = Some((None, self.snapshot.refusals));
         self.ordered = 0;
         self.source.send(Command::Reset);
         self.restart_playback();
