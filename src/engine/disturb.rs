@@ -70,6 +70,15 @@ impl Disturbance {
         all.map(|slow| slow.rank).chain(pairs).map(Rank).collect()
     }
 
+    /// Forgets what is of ranks beyond the first `gpus`.
+    pub fn keep_within(&mut self, gpus: usize) {
+        let known = |rank: u32| (rank as usize) < gpus;
+        self.slow.retain(|slow| known(slow.rank));
+        self.slow_links.retain(|slow| known(slow.rank));
+        self.slow_pairs
+            .retain(|pair| pair.ranks.into_iter().all(known));
+    }
+
     /// In words: `GPU 3 2 x slower`, `link 0-4 10 x slower`; or `no straggler`.
     pub fn describe(&self) -> String {
         let gpus = self.slow.iter();

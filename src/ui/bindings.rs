@@ -37,8 +37,12 @@ const fn shared(
     does: &'static str,
 ) -> Binding {
     Binding {
+        shown,
+        does,
+        group,
+        wish,
+        keys,
         focus: Focus::Yields,
-        ..key(group, shown, keys, wish, does)
     }
 }
 
@@ -305,6 +309,27 @@ pub(super) static BINDINGS: &[Binding] = &[
         &[(NONE, Key::H)],
         Wish::Next(Field::Hardware, UP),
         "next hardware",
+    ),
+    key(
+        Group::Layout,
+        "W",
+        &[(NONE, Key::W)],
+        Wish::Next(Field::SlowGpu, UP),
+        "slow down the next GPU",
+    ),
+    key(
+        Group::Layout,
+        "U",
+        &[(NONE, Key::U)],
+        Wish::Next(Field::SlowLink, UP),
+        "slow down the next GPU's links",
+    ),
+    key(
+        Group::Layout,
+        "J",
+        &[(NONE, Key::J)],
+        Wish::Next(Field::Jitter, UP),
+        "more jitter",
     ),
     key(
         Group::Layout,

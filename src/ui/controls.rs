@@ -15,6 +15,7 @@ use super::run::Run;
 use super::stepper::{self, Number, choice, number};
 use super::theme::{color, font};
 use super::view::View;
+use super::what_if;
 use super::wish::{Direction, Wish};
 
 /// The panel's width, in body-text sizes.
@@ -48,6 +49,7 @@ fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     heading(ui, view, "Model and hardware");
     model(ui, (run, view), wishes);
     hardware(ui, (run, view), wishes);
+    what_if::show(ui, (run, view), wishes);
     undo(ui, run, wishes);
     heading(ui, view, "Panels");
     dock::switches(ui, view, wishes);
@@ -81,7 +83,11 @@ fn number_with_refusal(
         | Change::Zero(_)
         | Change::Sync(_)
         | Change::Model(_)
-        | Change::Hardware(_) => None,
+        | Change::Hardware(_)
+        | Change::Straggler(..)
+        | Change::Slower(..)
+        | Change::Jitter(_)
+        | Change::Layers(_) => None,
     });
     let value = field.number(&run.config().layout).unwrap_or_default();
     let shown = Number {
@@ -199,7 +205,7 @@ fn hardware(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
 }
 
 /// All choices are of one control.
-fn choice_with_refusal(
+pub(super) fn choice_with_refusal(
     ui: &mut Ui,
     (run, view): (&Run, &View),
     now: &str,

@@ -7,6 +7,7 @@ use crate::schedule::ScheduleKind;
 use crate::session::{Config, ConfigError};
 use crate::shape::{ModelShape, PRESETS, Zero};
 
+use super::what_if;
 use super::wish::Direction;
 
 /// A control.
@@ -38,6 +39,18 @@ pub(super) enum Field {
     Model,
     /// The GPUs.
     Hardware,
+    /// A GPU that computes slowly.
+    SlowGpu,
+    /// How slowly.
+    SlowGpuBy,
+    /// A GPU whose links are slow.
+    SlowLink,
+    /// How slow they are.
+    SlowLinkBy,
+    /// How much times differ by chance.
+    Jitter,
+    /// Layers on stages.
+    Layers,
 }
 
 impl Field {
@@ -67,6 +80,12 @@ impl Field {
             Self::Sync => "Reduce gradients",
             Self::Model => "Model",
             Self::Hardware => "Hardware",
+            Self::SlowGpu => "Slow GPU",
+            Self::SlowGpuBy => "How slow",
+            Self::SlowLink => "Slow links",
+            Self::SlowLinkBy => "How slow they are",
+            Self::Jitter => "Jitter",
+            Self::Layers => "Layers of each stage",
         }
     }
 
@@ -89,7 +108,13 @@ impl Field {
             | Self::Zero
             | Self::Sync
             | Self::Model
-            | Self::Hardware => None,
+            | Self::Hardware
+            | Self::SlowGpu
+            | Self::SlowGpuBy
+            | Self::SlowLink
+            | Self::SlowLinkBy
+            | Self::Jitter
+            | Self::Layers => None,
         }
     }
 }
@@ -113,13 +138,21 @@ pub(super) enum Change {
     Model(&'static str),
     /// To the profile of that name.
     Hardware(&'static str),
+    /// Of which GPU is slow, or whose links are.
+    Straggler(Field, Option<u32>),
+    /// Of how slow it is: its time in per cent of the others'.
+    Slower(Field, u32),
+    /// Of the jitter, in per cent.
+    Jitter(u32),
+    /// Of the layers on each stage; evenly again if absent.
+    Layers(Option<Vec<usize>>),
 }
 
 impl Change {
     /// Which control changes.
     pub(super) fn field(&self) -> Field {
         match self {
-            Self::Number(field, _) => *field,
+            Self::Number(field, _) | Self::Straggler(field, _) | Self::Slower(field, _) => *field,
             Self::Schedule(_) => Field::Schedule,
             Self::Overlap(_) => Field::Overlap,
             Self::Sequence(_) => Field::Sequence,
@@ -127,6 +160,8 @@ impl Change {
             Self::Sync(_) => Field::Sync,
             Self::Model(_) => Field::Model,
             Self::Hardware(_) => Field::Hardware,
+            Self::Jitter(_) => Field::Jitter,
+            Self::Layers(_) => Field::Layers,
         }
     }
 
@@ -139,6 +174,11 @@ impl Change {
                 if *on { "on" } else { "off" }.to_owned()
             }
             Self::Model(name) | Self::Hardware(name) => (*name).to_owned(),
+            Self::Straggler(_, None) => "none".to_owned(),
+            Self::Straggler(_, Some(rank)) => rank.to_string(),
+            Self::Slower(_, percent) => what_if::slower_text(*percent),
+            Self::Jitter(percent) => format!("{percent} %"),
+            Self::Layers(layers) => format!("{layers:?}"),
         };
         format!("{} {value}", self.field().name())
     }
@@ -146,6 +186,7 @@ impl Change {
     /// The configuration with the change, unchecked.
     pub(super) fn made_to(&self, config: &Config) -> Result<Config, ConfigError> {
         let mut config = config.clone();
+        let stages = (config.stages(), config.model.layers);
         match *self {
             Self::Number(field, value) => {
                 if let Some(number) = field.number_mut(&mut config.layout) {
@@ -171,7 +212,23 @@ impl Change {
                 config.hardware = Hardware::profile(name)?;
                 config.precision = config.hardware.precision;
             }
+            Self::Straggler(field, rank) => {
+                let (list, usual) = what_if::list_of(&mut config.disturbance, field);
+                *list = what_if::with_rank(list, rank, usual);
+            }
+            Self::Slower(field, percent) => {
+                let (list, _) = what_if::list_of(&mut config.disturbance, field);
+                *list = what_if::with_factor(list, percent);
+            }
+            Self::Jitter(percent) => config.disturbance.jitter = f64::from(percent) / 100.0,
+            Self::Layers(ref layers) => config.layers_per_stage.clone_from(layers),
         }
+        // What was put on stages by hand, or on GPUs, does not go with others.
+        if stages != (config.stages(), config.model.layers) {
+            config.layers_per_stage = None;
+        }
+        let gpus = config.layout.mesh().map_or(0, |mesh| mesh.ranks());
+        config.disturbance.keep_within(gpus);
         Ok(config)
     }
 
@@ -295,6 +352,19 @@ pub(super) fn next(
             };
             Change::Schedule(neighbour(&ScheduleKind::ALL, &now, direction))
         }
+        Field::SlowGpu | Field::SlowLink => next_straggler(config, field, direction),
+        Field::SlowGpuBy | Field::SlowLinkBy => {
+            let mut disturbance = config.disturbance.clone();
+            let now = what_if::first(what_if::list_of(&mut disturbance, field).0);
+            let percent = now.map_or(100, |(_, percent)| percent);
+            Change::Slower(field, neighbour(&what_if::SLOWER, &percent, direction))
+        }
+        Field::Jitter => {
+            let now = (config.disturbance.jitter * 100.0).round() as u32;
+            Change::Jitter(neighbour(&what_if::JITTERS, &now, direction))
+        }
+        // Moved from stage to stage, and not along a list.
+        Field::Layers => Change::Layers(None),
         Field::Model => Change::Model(named(PRESETS, &config.model.name, direction)),
         Field::Hardware => Change::Hardware(named(PROFILES, &config.hardware.name, direction)),
         Field::Dp
@@ -314,6 +384,23 @@ pub(super) fn next(
             Change::Number(field, value)
         }
     }
+}
+
+/// The next GPU to be slow, none after the last.
+fn next_straggler(config: &Config, field: Field, direction: Direction) -> Change {
+    let mut disturbance = config.disturbance.clone();
+    let now = what_if::first(what_if::list_of(&mut disturbance, field).0).map(|(rank, _)| rank);
+    let last = config
+        .layout
+        .mesh()
+        .map_or(0, |mesh| mesh.ranks().saturating_sub(1) as u32);
+    let next = match (direction, now) {
+        (Direction::Up, None) => Some(0),
+        (Direction::Up, Some(rank)) => (rank < last).then_some(rank + 1),
+        (Direction::Down, None) => Some(last),
+        (Direction::Down, Some(rank)) => rank.checked_sub(1),
+    };
+    Change::Straggler(field, next)
 }
 
 /// The name after `now` in a catalogue, or before it.

@@ -148,6 +148,9 @@ mod tests {
             Field::Sync,
             Field::Model,
             Field::Hardware,
+            Field::SlowGpu,
+            Field::SlowLink,
+            Field::Jitter,
         ]);
         for field in fields {
             let has = |binding: &Binding| binding.wish == Wish::Next(field, Direction::Up);

@@ -39,6 +39,7 @@ mod timeline_view;
 mod traffic;
 mod transport;
 mod view;
+mod what_if;
 mod wish;
 
 pub use app::App;
