@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use eframe::CreationContext;
 use eframe::egui::{
-    self, CentralPanel, Context, Frame, Label, Margin, RichText, Ui, ViewportCommand,
+    self, Align, CentralPanel, Context, Frame, Label, Layout, Margin, RichText, Ui, ViewportCommand,
 };
 
 use crate::scene::tokens::Theme;
@@ -16,6 +16,7 @@ use super::attention::Attention;
 use super::bubble_plot::BubblePlot;
 use super::describe::describe;
 use super::export_panel::{ExportPanel, Shown};
+use super::kept::Kept;
 use super::options::Options;
 use super::run::{Run, Source};
 use super::timeline::Stage;
@@ -30,6 +31,7 @@ pub struct App {
     run: Run,
     view: View,
     attention: Attention,
+    kept: Kept,
     timeline: TimelineView,
     bubbles: BubblePlot,
     export: ExportPanel,
@@ -59,6 +61,7 @@ impl App {
             run: Run::new(source, options.motion),
             view: View::new(options.theme, options.text),
             attention: Attention::default(),
+            kept: Kept::default(),
             timeline: TimelineView::default(),
             bubbles: BubblePlot::default(),
             export: ExportPanel::default(),
@@ -113,11 +116,22 @@ impl App {
             Wish::Point(rank) => self.attention.pointed = rank,
             Wish::Choose(rank) => self.choose(rank),
             Wish::Select(hit) => self.attention.selected = hit,
+            Wish::Keep => {
+                let shown = self.run.timeline().filter(|_| !self.run.is_behind());
+                if let Some(step) = shown {
+                    self.kept.keep(step);
+                }
+            }
+            Wish::Forget(index) => self.kept.forget(index),
+            Wish::ForgetAll => {
+                self.kept.clear();
+            }
             Wish::Save => {
                 let step = self.run.timeline().filter(|_| !self.run.is_behind());
                 let shown = step.map(|timeline| Shown {
                     timeline,
                     steps: self.run.records(),
+                    kept: self.kept.steps(),
                 });
                 let arrows = self.timeline.arrows();
                 self.export.save(shown, self.view.theme, arrows);
@@ -218,6 +232,7 @@ impl App {
             run: &self.run,
             view: &self.view,
             attention: &self.attention,
+            kept: self.kept.steps(),
         };
         egui::Panel::bottom("dock")
             .exact_size(panels + cards::height(&self.view) + em * 1.4)
@@ -238,6 +253,9 @@ impl App {
     fn lay_out_timeline(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
         ui.horizontal(|ui| {
             transport::status(ui, &self.run, &self.view);
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                transport::compare(ui, !self.kept.steps().is_empty(), wishes);
+            });
             let selected = self.attention.selected.as_ref();
             if let Some((hit, step)) = selected.zip(self.run.timeline())
                 && hit.rank_index < step.trace.ranks.len()
@@ -250,6 +268,7 @@ impl App {
             run: &self.run,
             view: &self.view,
             attention: &self.attention,
+            kept: self.kept.steps(),
         };
         self.attention.hovered = timeline::show(ui, stage, &mut self.timeline, wishes);
     }

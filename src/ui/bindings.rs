@@ -178,6 +178,20 @@ pub(super) static BINDINGS: &[Binding] = &[
         "arrows from sends to receives",
     ),
     key(
+        Group::Timeline,
+        "Shift X",
+        &[(SHIFT, Key::X)],
+        Wish::ForgetAll,
+        "stop comparing",
+    ),
+    key(
+        Group::Timeline,
+        "X",
+        &[(NONE, Key::X)],
+        Wish::Keep,
+        "keep this timeline to compare",
+    ),
+    key(
         Group::Layout,
         "Shift D",
         &[(SHIFT, Key::D)],

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use eframe::egui::{Id, Key, Modal, RichText, TextEdit, Ui};
 
-use crate::export::{Export, ExportError, write};
+use crate::export::{Export, ExportError, Format, write, write_picture};
 use crate::scene::fonts::Weight;
 use crate::scene::tokens::Theme;
-use crate::scene::{Arrows, Picture};
+use crate::scene::{Arrows, Comparison, Picture};
 use crate::session::{Report, StepRecord, Timeline};
+use crate::trace::Trace;
 
 use super::theme::{color, font};
 use super::view::View;
@@ -118,6 +119,8 @@ impl ExportPanel {
 pub(super) struct Shown<'a> {
     pub(super) timeline: &'a Timeline,
     pub(super) steps: &'a [Arc<StepRecord>],
+    /// What it is compared with.
+    pub(super) kept: &'a [Arc<Timeline>],
 }
 
 /// `path` with another of the endings.
@@ -142,6 +145,9 @@ fn save(
     arrows: Arrows,
 ) -> Result<(), ExportError> {
     let step = shown.timeline;
+    if !shown.kept.is_empty() && Format::from_path(path)?.is_picture() {
+        return save_comparison(shown, path, theme);
+    }
     let picture = picture(step, theme, arrows);
     let steps = shown.steps.iter().map(|record| record.report());
     let report = Report {
@@ -157,6 +163,23 @@ fn save(
             report: &report,
         },
     )
+}
+
+/// All timelines on one axis, as they are shown.
+fn save_comparison(
+    shown: &Shown<'_>,
+    path: &std::path::Path,
+    theme: Theme,
+) -> Result<(), ExportError> {
+    let kept = shown.kept.iter().map(Arc::as_ref);
+    let all: Vec<&Timeline> = kept.chain([shown.timeline]).collect();
+    let reports: Vec<&Report> = all.iter().map(|step| &step.report).collect();
+    let traces: Vec<&Trace> = all.iter().map(|step| &step.trace).collect();
+    let comparison = Comparison {
+        theme,
+        ..crate::export::comparison(&reports)
+    };
+    write_picture(path, &comparison.scene(&traces), &comparison.title)
 }
 
 /// The picture of a step: the command line's, in the window's colours.

@@ -34,6 +34,8 @@ pub(super) enum Icon {
     Theme,
     /// Fold the controls.
     Sidebar,
+    /// Away with it.
+    Close,
 }
 
 /// How a button with a sign looks.
@@ -153,6 +155,10 @@ fn draw(painter: &Painter, icon: Icon, room: Rect, ink: Color32) {
                 room.center() + vec2(angle.cos(), angle.sin()) * radius
             });
             painter.add(Shape::convex_polygon(half.collect(), ink, Stroke::NONE));
+        }
+        Icon::Close => {
+            painter.line_segment([at(0.12, 0.12), at(0.88, 0.88)], stroke);
+            painter.line_segment([at(0.12, 0.88), at(0.88, 0.12)], stroke);
         }
         Icon::Sidebar => {
             let frame = room.expand2(vec2(room.width() * 0.1, -room.height() * 0.05));

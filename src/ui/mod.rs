@@ -19,6 +19,7 @@ mod help;
 mod history;
 mod holdings;
 mod icon;
+mod kept;
 mod keys;
 mod loss;
 mod memory;

@@ -14,6 +14,7 @@ use crate::session::Timeline as Step;
 use crate::units::Bytes;
 
 use super::attention::Attention;
+use super::kept::{Compared, mark};
 use super::paint::Painted;
 use super::run::Run;
 use super::theme::{color, font};
@@ -30,6 +31,8 @@ pub(super) struct Stage<'a> {
     pub(super) run: &'a Run,
     pub(super) view: &'a View,
     pub(super) attention: &'a Attention,
+    /// Timelines that the run's is compared with.
+    pub(super) kept: &'a [Arc<Step>],
 }
 
 /// Shows the timeline in all of the room, its legend under it.
@@ -44,8 +47,21 @@ pub(super) fn show(
         return None;
     };
     let sizes = stage.view.sizes();
-    let holds = timeline_view.overview(&step).holds;
-    let legend = Legend::new(holds, stage.view.theme, sizes, ui.available_width());
+    let height = ui.available_height();
+    let compared = Compared::new(stage, &step, timeline_view, height);
+    let legend = Legend::new(
+        compared.holds,
+        stage.view.theme,
+        sizes,
+        ui.available_width(),
+    );
+    // Made anew, now that it is known how high the legend is.
+    let height = height - legend.height() - sizes.gap();
+    let compared = Compared::new(stage, &step, timeline_view, height);
+    timeline_view.reach(compared.stack.to);
+    let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing.y);
+    compared.show(ui, stage, &step, timeline_view, wishes);
+    ui.spacing_mut().item_spacing.y = spacing;
     let room = ui.available_size() - vec2(0.0, legend.height() + sizes.gap());
     let (rect, response) =
         ui.allocate_exact_size(room.max(vec2(1.0, 1.0)), Sense::click_and_drag());
@@ -66,6 +82,9 @@ pub(super) fn show(
     };
     let capacity = step.report.config.hardware.memory();
     setting.look.capacity = (capacity > Bytes::ZERO).then_some(capacity);
+    if !stage.kept.is_empty() {
+        setting.look.common = compared.stack.common;
+    }
     let overview = timeline_view.overview(&step);
     let scene = Timeline::new(&step.trace, &overview, setting.viewport, &setting.look);
     setting.viewport = scene.viewport();
@@ -77,6 +96,10 @@ pub(super) fn show(
     canvas.paint(ui, (&step, &setting), timeline_view);
     let hovered = canvas.hovered(&response);
     canvas.paint_outlines(ui, hovered.as_ref());
+    if !stage.kept.is_empty() {
+        let stroke = Stroke::new(1.6, color(stage.view.palette().accent));
+        mark(ui, rect, &scene, step.trace.makespan, stroke);
+    }
     canvas.paint_playhead(ui);
     canvas.interact(ui, &response, (&step, hovered), timeline_view, wishes);
     hovered

@@ -54,23 +54,37 @@ impl Canvas<'_> {
         let pointer = response.interact_pointer_pos();
         if response.dragged() && ui.data(|data| data.get_temp(scrubbing)).unwrap_or(false) {
             wishes.extend(pointer.map(|at| Wish::Travel(Travel::To(self.time_at(at)))));
-        } else if response.dragged() {
-            let delta = response.drag_delta();
-            let mut moved = self.scene.panned(-delta.x);
-            moved.scroll -= delta.y;
-            timeline_view.pan(moved, step);
-        } else if response.clicked() {
+        } else {
+            self.navigate(ui, response, step, timeline_view);
+        }
+        if response.clicked() {
             let on_axis = pointer.filter(|&at| self.in_axis(at));
             wishes.push(match on_axis {
                 Some(at) => Wish::Travel(Travel::To(self.time_at(at))),
                 None => self.clicked(hovered, pointer),
             });
         }
+        self.explain(response, step, hovered);
+    }
+
+    /// A drag pans, the wheel zooms, a double click shows all.
+    pub(super) fn navigate(
+        &self,
+        ui: &Ui,
+        response: &Response,
+        step: &Arc<Step>,
+        timeline_view: &mut TimelineView,
+    ) {
+        if response.dragged() {
+            let delta = response.drag_delta();
+            let mut moved = self.scene.panned(-delta.x);
+            moved.scroll -= delta.y;
+            timeline_view.pan(moved, step);
+        }
         if response.double_clicked() {
             timeline_view.reset();
         }
         self.wheel(ui, response, step, timeline_view);
-        self.explain(response, step, hovered);
     }
 
     /// A click on a span selects it, one on a name chooses the GPU.

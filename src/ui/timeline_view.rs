@@ -16,6 +16,9 @@ use super::wish::Look;
 const ZOOM: f64 = 1.5;
 const MOVE: f32 = 0.2;
 
+/// How many timelines are remembered as they were painted.
+const MOST_KNOWN: usize = 6;
+
 /// All that a painted scene depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Setting {
@@ -39,11 +42,14 @@ struct Known {
 pub(super) struct TimelineView {
     /// The times at the edges, or all of the step.
     window: Option<(Nanos, Nanos)>,
+    /// The time that is reached where other timelines share the axis.
+    reach: Nanos,
     scroll: f32,
     arrows: Arrows,
     /// Whether the part that is seen moves along with the playhead.
     pub(super) following: Following,
-    /// The timelines drawn last; two, as what is to come is taken from the step before.
+    /// The timelines drawn last: the step's, the one's before, from which what is to come is taken, and those that are
+    /// compared with it.
     known: Vec<Known>,
 }
 
@@ -66,6 +72,20 @@ impl TimelineView {
         self.known.clear();
     }
 
+    /// The axis reaches to at least this time.
+    pub(super) fn reach(&mut self, to: Nanos) {
+        self.reach = to;
+    }
+
+    /// All of `step`, and of what it is compared with.
+    fn whole(&self, step: &Step, size: Size) -> Viewport {
+        let whole = Viewport::whole(&step.trace, size);
+        Viewport {
+            to: whole.to.max(self.reach),
+            ..whole
+        }
+    }
+
     /// Arrows from sends to receives, or not.
     pub(super) fn arrows(&self) -> Arrows {
         self.arrows
@@ -73,7 +93,7 @@ impl TimelineView {
 
     /// The part of `step` that is seen, in room of `size`.
     pub(super) fn viewport(&self, step: &Step, size: Size) -> Viewport {
-        let whole = Viewport::whole(&step.trace, size);
+        let whole = self.whole(step, size);
         let (from, to) = self.window.unwrap_or((whole.from, whole.to));
         Viewport {
             from,
@@ -85,7 +105,7 @@ impl TimelineView {
 
     /// Shows another part from now on.
     pub(super) fn move_to(&mut self, viewport: Viewport, step: &Step) {
-        let whole = Viewport::whole(&step.trace, viewport.size);
+        let whole = self.whole(step, viewport.size);
         self.scroll = viewport.scroll;
         let covers = viewport.from <= whole.from && viewport.to >= whole.to;
         let length = viewport.to.since(viewport.from);
@@ -156,7 +176,7 @@ impl TimelineView {
             .iter()
             .position(|known| Arc::ptr_eq(&known.step, step));
         found.unwrap_or_else(|| {
-            if self.known.len() > 2 {
+            if self.known.len() > MOST_KNOWN {
                 self.known.remove(0);
             }
             self.known.push(Known {

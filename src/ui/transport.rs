@@ -128,6 +128,27 @@ pub(super) fn status(ui: &mut Ui, run: &Run, view: &View) {
     }
 }
 
+/// From the right: the timeline kept, to compare others with it, and no longer.
+pub(super) fn compare(ui: &mut Ui, comparing: bool, wishes: &mut Vec<Wish>) {
+    if comparing
+        && ui
+            .button("Stop comparing")
+            .on_hover_text("Show the run's timeline alone (Shift X)")
+            .clicked()
+    {
+        wishes.push(Wish::ForgetAll);
+    }
+    let keep = if comparing {
+        "Keep this too"
+    } else {
+        "Keep to compare"
+    };
+    let hint = "Keep this timeline, and see what changes do to it on the same time axis (X)";
+    if ui.button(keep).on_hover_text(hint).clicked() {
+        wishes.push(Wish::Keep);
+    }
+}
+
 /// What else there is to say, and whether it is a fault.
 fn notice(run: &Run) -> Option<(String, bool)> {
     use crate::session::Status;

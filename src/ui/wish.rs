@@ -137,6 +137,12 @@ pub(super) enum Wish {
     Choose(Option<Rank>),
     /// What was clicked on the timeline: its micro-batch is lit everywhere.
     Select(Option<Hit>),
+    /// The timeline kept, to compare others with it.
+    Keep,
+    /// The kept timeline of that number no longer.
+    Forget(usize),
+    /// None of them any longer.
+    ForgetAll,
     /// A file with the picture or the trace.
     Save,
     /// The end of the program.
