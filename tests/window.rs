@@ -10,7 +10,9 @@ use eframe::egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use egui_kittest::{Harness, SnapshotResults};
 use shardscope::scene::tokens::Theme;
-use shardscope::session::{Config, Replica, Session, Snapshot, Status, StepRecord};
+use shardscope::session::{
+    Command, Config, Replica, Session, Snapshot, Status, StepRecord, SweepSpec, SweepState,
+};
 use shardscope::ui::{App, Motion, Options, TextSize};
 
 /// A run of `config` as a session would show it after some steps; losses, hashes and texts are made up, so that
@@ -23,7 +25,20 @@ fn trained(config: Config, steps: usize) -> Arc<Snapshot> {
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    let first = session.snapshot();
+    let config = Box::new((*session.snapshot().config).clone());
+    let spec = SweepSpec {
+        top: 24,
+        ..SweepSpec::around(&config, 8)
+    };
+    session.send(Command::Curve(config));
+    session.send(Command::Sweep(Some(Box::new(spec))));
+    let first = loop {
+        let snapshot = session.snapshot();
+        if matches!(snapshot.sweep, Some(SweepState::Found { .. })) {
+            break snapshot;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
     let record = |index: usize| {
         let loss = 3.1 + 2.4 * (-(index as f64) / 12.0).exp() + 0.05 * (index as f64 * 1.7).sin();
         let hash = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index as u64 + 1);
@@ -43,6 +58,8 @@ fn trained(config: Config, steps: usize) -> Arc<Snapshot> {
         status: Status::Ready,
         text_before: Some("q\u{1}Zx|~ ekW 9".to_owned()),
         text_now: Some("the sea and the se".to_owned()),
+        curve: first.curve.clone(),
+        sweep: first.sweep.clone(),
         ..Snapshot::default()
     })
 }
@@ -303,27 +320,91 @@ fn a_picture_is_saved_where_it_is_wanted() {
 }
 
 #[test]
-fn many_changes_in_a_row_end_at_the_last() {
+fn every_layout_is_listed_and_a_click_loads_one() {
+    let mut harness = desk(Theme::Light);
+    press(&mut harness, &[Key::Y]);
+    harness.get_by_label_contains("276 layouts, 276 fit into 96.0 MiB");
+    harness.snapshot("sweep");
+    harness
+        .get_by_label("Load DP 8 × TP 1 × PP 1, 1 × 8")
+        .click();
+    harness.run_steps(2);
+    let layout = harness.state().config().layout;
+    assert_eq!([layout.dp, layout.pp, layout.micro_batch_size], [8, 1, 8]);
+    // The timeline is back, and so is the layout before if it is wanted.
+    assert!(harness.query_by_label_contains("276 layouts").is_none());
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    harness.run_steps(2);
+    assert_eq!(*harness.state().config(), Config::default());
+}
+
+#[test]
+fn timelines_are_compared_on_one_axis() {
+    let mut harness = desk(Theme::Dark);
+    press(&mut harness, &[Key::PageDown, Key::PageDown, Key::X]);
+    harness.get_by_label("Now: the same");
+    harness.snapshot("compared");
+    let name = "Compare no longer with DP 2 × TP 1 × PP 4 · 8 micro-batches of 4 · 1F1B";
+    harness.get_by_label(name).click();
+    harness.run_steps(2);
+    assert!(harness.query_by_label("Now: the same").is_none());
+}
+
+#[test]
+fn before_and_after_a_what_if_are_on_one_axis() {
+    let mut harness = live();
+    press(&mut harness, &[Key::X, Key::W]);
+    assert_eq!(harness.state().config().disturbance.slow[0].factor, 2.0);
+    wait_for(&mut harness, "Now: GPU 0 2 × slower");
+    harness.get_by_label_contains("What if …").click();
+    harness.run_steps(20);
+    harness
+        .get_by_label("Move a layer right between stages 0 and 1")
+        .click();
+    harness.run_steps(2);
+    let layers = harness.state().config().layers_per_stage.clone();
+    assert_eq!(layers, Some(vec![1, 3, 2, 2]));
+    // Fewer GPUs than the slow one's number leave it out, and other stages the layers.
+    press(&mut harness, &[Key::P]);
+    assert_eq!(harness.state().config().layers_per_stage, None);
+    harness.key_press_modifiers(Modifiers::SHIFT, Key::X);
+    wait_for(&mut harness, "Keep to compare");
+    assert!(harness.query_by_label("Stop comparing").is_none());
+}
+
+/// A window that really trains.
+fn live() -> Harness<'static, App> {
     let options = options(Theme::Dark);
     let mut harness = Harness::builder()
-        .with_size([900.0, 600.0])
+        .with_size([1280.0, 1000.0])
         .with_pixels_per_point(1.0)
         .wgpu()
         .build_eframe(move |cc| App::new(cc, &options).unwrap());
-    for key in [Key::D, Key::D, Key::M, Key::D] {
-        harness.key_press(key);
-    }
-    harness.step();
+    wait_for(&mut harness, "Timeline of 8 GPUs");
+    harness
+}
+
+/// Until something so called is there, at most half a minute.
+fn wait_for(harness: &mut Harness<'static, App>, label: &str) {
     for _ in 0..3000 {
         harness.step();
-        let shown = harness.query_by_label_contains("Timeline of 20 GPUs");
-        if shown.is_some() {
-            assert_eq!(harness.state().config().layout.micro_batches, 9);
+        if harness.query_all_by_label_contains(label).count() > 0 {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("the last change never came");
+    panic!("never came: {label}");
+}
+
+#[test]
+fn many_changes_in_a_row_end_at_the_last() {
+    let mut harness = live();
+    for key in [Key::D, Key::D, Key::M, Key::D] {
+        harness.key_press(key);
+    }
+    harness.step();
+    wait_for(&mut harness, "Timeline of 20 GPUs");
+    assert_eq!(harness.state().config().layout.micro_batches, 9);
 }
 
 #[test]

@@ -115,6 +115,7 @@ impl Report {
     /// The figures in a line, beside those of `first` where it is another: `step 15.2 ms (-14.3 %) · ...`.
     pub fn line_beside(&self, first: Option<&Self>) -> String {
         let change = |own: f64, of: fn(&Self) -> f64| match first.map(of) {
+            Some(before) if own == before => " (the same)".to_owned(),
             Some(before) if before > 0.0 => format!(" ({:+.1} %)", (own / before - 1.0) * 100.0),
             Some(_) | None => String::new(),
         };

@@ -59,7 +59,12 @@ pub enum SweepState {
         all: usize,
     },
     /// What it found.
-    Found(Arc<Sweep>),
+    Found {
+        /// What was asked.
+        spec: Arc<SweepSpec>,
+        /// The layouts.
+        found: Arc<Sweep>,
+    },
     /// Why there is none.
     Refused(String),
 }

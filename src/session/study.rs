@@ -180,7 +180,10 @@ impl Student {
         match found {
             // Stopped: something newer is wanted.
             Ok(None) => {}
-            Ok(Some(found)) => tell(SweepState::Found(Arc::new(found))),
+            Ok(Some(found)) => tell(SweepState::Found {
+                spec: Arc::new(spec.clone()),
+                found: Arc::new(found),
+            }),
             Err(error) => tell(SweepState::Refused(error.to_string())),
         }
     }

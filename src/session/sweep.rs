@@ -166,6 +166,11 @@ impl SweepSpec {
     pub fn around(config: &Config, gpus: usize) -> Self {
         Self {
             base: Config {
+                layout: Layout::default(),
+                methods: Methods {
+                    recompute: Recompute::None,
+                    ..config.methods
+                },
                 layers_per_stage: None,
                 custom: None,
                 disturbance: Disturbance::default(),

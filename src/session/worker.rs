@@ -398,7 +398,7 @@ mod tests {
         session.send(Command::Sweep(Some(Box::new(spec))));
         let whole = |snapshot: &Snapshot| {
             let curve = snapshot.curve.as_ref();
-            matches!(snapshot.sweep, Some(SweepState::Found(_)))
+            matches!(snapshot.sweep, Some(SweepState::Found { .. }))
                 && curve.is_some_and(|curve| curve.points.iter().any(|&(m, _)| m == 16))
         };
         let snapshot = until(&session, whole);

@@ -9,7 +9,7 @@ use eframe::egui::{
 };
 
 use crate::scene::tokens::Theme;
-use crate::session::{Config, Session, Snapshot};
+use crate::session::{Command, Config, Session, Snapshot};
 use crate::units::Rank;
 
 use super::attention::Attention;
@@ -19,10 +19,11 @@ use super::export_panel::{ExportPanel, Shown};
 use super::kept::Kept;
 use super::options::Options;
 use super::run::{Run, Source};
+use super::sweep::SweepPanel;
 use super::timeline::Stage;
 use super::timeline_view::TimelineView;
 use super::view::{Dialog, View};
-use super::wish::{Look, Wish};
+use super::wish::{Look, Panel, Wish};
 use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
 
 /// The window's application. Dropping it ends its session and joins its thread.
@@ -34,6 +35,7 @@ pub struct App {
     kept: Kept,
     timeline: TimelineView,
     bubbles: BubblePlot,
+    sweep: SweepPanel,
     export: ExportPanel,
     dressed: Option<(Theme, f32)>,
 }
@@ -64,6 +66,7 @@ impl App {
             kept: Kept::default(),
             timeline: TimelineView::default(),
             bubbles: BubblePlot::default(),
+            sweep: SweepPanel::default(),
             export: ExportPanel::default(),
             dressed: None,
         }
@@ -116,6 +119,11 @@ impl App {
             Wish::Point(rank) => self.attention.pointed = rank,
             Wish::Choose(rank) => self.choose(rank),
             Wish::Select(hit) => self.attention.selected = hit,
+            Wish::Sweep(spec) => self.run.ask(Command::Sweep(Some(spec))),
+            Wish::Load(config) => {
+                self.run.load(*config);
+                self.view.sweeping = false;
+            }
             Wish::Keep => {
                 let shown = self.run.timeline().filter(|_| !self.run.is_behind());
                 if let Some(step) = shown {
@@ -147,7 +155,10 @@ impl App {
     /// The nearest thing that can be closed or forgotten.
     fn dismiss(&mut self) {
         if self.view.dialog.take().is_none() && !self.run.dismiss() {
-            self.attention.clear();
+            let sweeping = std::mem::take(&mut self.view.sweeping);
+            if !sweeping {
+                self.attention.clear();
+            }
         }
     }
 
@@ -222,7 +233,8 @@ impl App {
             .fill(theme::color(self.view.palette().background))
             .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.5) as i8));
         let window = ui.ctx().content_rect().height();
-        let open = !self.view.panels().is_empty();
+        // A table of layouts takes the panels' room.
+        let open = !self.view.panels().is_empty() && !self.view.sweeping;
         let panels = if open {
             dock::height(&self.view, window)
         } else {
@@ -251,6 +263,10 @@ impl App {
     }
 
     fn lay_out_timeline(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
+        if self.view.sweeping {
+            self.sweep.show(ui, &self.run, &self.view, wishes);
+            return;
+        }
         ui.horizontal(|ui| {
             transport::status(ui, &self.run, &self.view);
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -284,8 +300,14 @@ impl eframe::App for App {
             self.timeline.reset();
             self.attention = Attention::default();
         }
-        if let Some(step) = self.run.timeline() {
-            self.bubbles.remember(step);
+        if let Some(first) = self.run.record_of(0) {
+            self.bubbles.remember(&first.timeline);
+        }
+        if self.view.panels().contains(&Panel::Bubble) && !self.run.is_behind() {
+            let question = self.bubbles.question(&self.run.snapshot().config);
+            if let Some(config) = question {
+                self.run.ask(Command::Curve(config));
+            }
         }
         let passed = ctx.input(|input| input.stable_dt.max(0.0));
         if self.run.advance(Duration::from_secs_f32(passed)) {

@@ -424,6 +424,13 @@ pub(super) static BINDINGS: &[Binding] = &[
     ),
     key(
         Group::Window,
+        "Y",
+        &[(NONE, Key::Y)],
+        Wish::Show(Show::Sweep),
+        "every layout, ranked",
+    ),
+    key(
+        Group::Window,
         "E",
         &[(NONE, Key::E)],
         Wish::Show(Show::Export),

@@ -114,6 +114,6 @@ fn contents(
         (Panel::Mesh, Some(step)) => mesh_view::show(ui, stage, step, wishes),
         (Panel::Memory, Some(step)) => memory::show(ui, stage, step, wishes),
         (Panel::Traffic, Some(step)) => traffic::show(ui, step),
-        (Panel::Bubble, Some(step)) => bubbles.show(ui, step, stage.view),
+        (Panel::Bubble, Some(step)) => bubbles.show(ui, stage.run, step, stage.view),
     }
 }

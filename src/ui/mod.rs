@@ -33,6 +33,7 @@ mod run;
 mod speed;
 mod start;
 mod stepper;
+mod sweep;
 mod theme;
 mod timeline;
 mod timeline_input;

@@ -97,6 +97,11 @@ impl<'a> Plot<'a> {
         )
     }
 
+    /// Where a point is.
+    pub(super) fn place(&self, (x, y): (f64, f64)) -> Pos2 {
+        self.at(x, y)
+    }
+
     /// A line through points.
     pub(super) fn line(&self, points: &[(f64, f64)], colour: Colour, width: f32) {
         let points = points.iter().map(|&(x, y)| self.at(x, y)).collect();

@@ -225,6 +225,18 @@ impl Run {
         }
     }
 
+    /// Takes another configuration as a whole.
+    pub(super) fn load(&mut self, config: Config) {
+        if config.check().is_ok() {
+            self.configure(config, None);
+        }
+    }
+
+    /// Asks something beside the run.
+    pub(super) fn ask(&self, question: Command) {
+        self.source.send(question);
+    }
+
     /// The next value of a control.
     pub(super) fn next(&mut self, field: Field, direction: Direction) {
         let change = next(&self.config, self.refusal.as_ref(), field, direction);

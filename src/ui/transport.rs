@@ -10,8 +10,9 @@ use super::theme::{color, font};
 use super::view::{Dialog, TextSize, View};
 use super::wish::{Show, Travel, Wish};
 
-/// A bar so wide, in body-text sizes, has room for the program's name.
-const ROOM_FOR_TITLE: f32 = 58.0;
+/// A bar so wide, in body-text sizes, has room for the program's name, and one so wide for the speed in words.
+const ROOM_FOR_TITLE: f32 = 66.0;
+const ROOM_FOR_SPEED: f32 = 58.0;
 
 /// Shows the bar.
 pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
@@ -21,6 +22,7 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) 
             wishes.push(Wish::Show(Show::Controls));
         }
         let sizes = view.sizes();
+        let spoken = ui.available_width() > sizes.body * ROOM_FOR_SPEED;
         if ui.available_width() > sizes.body * ROOM_FOR_TITLE {
             let title = font(sizes.body * 1.2, FontWeight::SemiBold);
             ui.label(RichText::new("Shardscope").font(title));
@@ -28,7 +30,7 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) 
         ui.add_space(sizes.space());
         travel(ui, run, wishes);
         ui.add_space(sizes.space());
-        speed(ui, run, wishes);
+        speed(ui, run, spoken, wishes);
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             switches(ui, view, wishes);
         });
@@ -67,18 +69,27 @@ fn travel(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
     }
 }
 
-fn speed(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
+/// Slower and faster, and how fast it is: in words where they have room, else at the buttons.
+fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
+    let text = run.playback().speed().text();
     let slower = icon_button(ui, Icon::Minus, Weight::Plain, "Slower");
-    if slower.on_hover_text("Slower ([)").clicked() {
+    if slower
+        .on_hover_text(format!("Slower ([): {text}"))
+        .clicked()
+    {
         wishes.push(Wish::Travel(Travel::Slower));
     }
-    let text = run.playback().speed().text();
-    let width = ui.spacing().interact_size.y * 5.6;
-    let label = eframe::egui::Label::new(RichText::new(text));
-    ui.add_sized([width, ui.spacing().interact_size.y], label)
-        .on_hover_text("Virtual time, slowed down or sped up to be watched");
+    if spoken {
+        let width = ui.spacing().interact_size.y * 5.6;
+        let label = eframe::egui::Label::new(RichText::new(&text));
+        ui.add_sized([width, ui.spacing().interact_size.y], label)
+            .on_hover_text("Virtual time, slowed down or sped up to be watched");
+    }
     let faster = icon_button(ui, Icon::Plus, Weight::Plain, "Faster");
-    if faster.on_hover_text("Faster (])").clicked() {
+    if faster
+        .on_hover_text(format!("Faster (]): {text}"))
+        .clicked()
+    {
         wishes.push(Wish::Travel(Travel::Faster));
     }
 }
@@ -103,6 +114,11 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
         .clicked()
     {
         wishes.push(Wish::Show(Show::Presenter));
+    }
+    let sweep = ui.add(selected(view.sweeping, "Layouts…"));
+    let hint = "Every legal layout, ranked: time, memory, cost (Y)";
+    if sweep.on_hover_text(hint).clicked() {
+        wishes.push(Wish::Show(Show::Sweep));
     }
     let export = ui.add(selected(view.dialog == Some(Dialog::Export), "Export…"));
     if export

@@ -34,6 +34,8 @@ pub(super) struct View {
     pub(super) text: TextSize,
     /// Whether the controls are folded away.
     pub(super) controls_folded: bool,
+    /// Whether every legal layout is in the timeline's place.
+    pub(super) sweeping: bool,
     /// What lies over the window.
     pub(super) dialog: Option<Dialog>,
     /// The open panels; before anybody has opened or closed one, as many as have room.
@@ -49,6 +51,7 @@ impl View {
             theme,
             text,
             controls_folded: false,
+            sweeping: false,
             dialog: None,
             panels: None,
             sizes: Sizes::DESK,
@@ -113,6 +116,7 @@ impl View {
                 }
             }
             Show::Help => self.toggle_dialog(Dialog::Help),
+            Show::Sweep => self.sweeping = !self.sweeping,
             Show::Export => self.toggle_dialog(Dialog::Export),
         }
     }

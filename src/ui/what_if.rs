@@ -94,14 +94,28 @@ pub(super) fn moved(layers: &[usize], stage: usize, left: bool) -> Option<Vec<us
 pub(super) fn show(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
     let sizes = view.sizes();
     ui.add_space(sizes.gap() * 0.8);
-    let text = RichText::new("What if …")
-        .font(font(sizes.small(), FontWeight::SemiBold))
-        .color(color(view.palette().text_weak));
     let config = run.config();
-    let changed = !config.disturbance.is_none() || config.layers_per_stage.is_some();
+    let mut changed: Vec<String> = Vec::new();
+    if !config.disturbance.is_none() {
+        changed.push(config.disturbance.describe());
+    }
+    if let Some(layers) = &config.layers_per_stage {
+        changed.push(format!("layers {layers:?}"));
+    }
+    // What is changed is told even while the section is folded.
+    let (text, ink) = if changed.is_empty() {
+        ("What if …".to_owned(), view.palette().text_weak)
+    } else {
+        (
+            format!("What if … {}", changed.join(", ")),
+            view.palette().accent,
+        )
+    };
+    let text = RichText::new(text)
+        .font(font(sizes.small(), FontWeight::SemiBold))
+        .color(color(ink));
     CollapsingHeader::new(text)
         .id_salt("what if")
-        .default_open(changed)
         .show_unindented(ui, |ui| {
             let both = [
                 [Field::SlowGpu, Field::SlowGpuBy],

@@ -2,6 +2,7 @@
 
 use super::edit::{Change, Field};
 use crate::scene::Hit;
+use crate::session::{Config, SweepSpec};
 use crate::units::{Nanos, Rank};
 
 /// A way through the run.
@@ -108,6 +109,8 @@ pub(super) enum Show {
     Help,
     /// Where to save a picture, or no longer.
     Export,
+    /// Every legal layout in the timeline's place, or no longer.
+    Sweep,
 }
 
 /// What somebody wants.
@@ -137,6 +140,10 @@ pub(super) enum Wish {
     Choose(Option<Rank>),
     /// What was clicked on the timeline: its micro-batch is lit everywhere.
     Select(Option<Hit>),
+    /// Every legal layout ranked.
+    Sweep(Box<SweepSpec>),
+    /// Another configuration, as a whole.
+    Load(Box<Config>),
     /// The timeline kept, to compare others with it.
     Keep,
     /// The kept timeline of that number no longer.
