@@ -184,8 +184,8 @@ pub(super) struct Settings {
     pub(super) sequence_parallel: bool,
 
     /// What data-parallel ranks share instead of each holding all of it: 0 nothing, 1 the optimizer's state, 2
-    /// gradients too, 3 parameters too; 2 and 3 for `simulate` only, where 3 gathers each stage's weights once before
-    /// its first forward and once before its first backward
+    /// gradients too, 3 parameters too. 2 and 3 are for `simulate` only: each micro-batch's gradients are reduced, and with
+    /// 3 each layer's weights are gathered before each pass, the next layer's meanwhile
     #[arg(long, value_name = "0|1|2|3")]
     pub(super) zero: Option<u8>,
 

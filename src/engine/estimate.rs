@@ -39,6 +39,11 @@ struct RankCost {
     backward: f64,
     kept: f64,
     params: u64,
+    /// Parameters of its largest bucket.
+    largest: u64,
+    /// Gathering its weights for a micro-batch's forward passes, and for its backward ones.
+    gather_forward: f64,
+    gather_backward: f64,
     /// Reducing all its gradients, and the last of them alone.
     reduce: f64,
     last_reduce: f64,
@@ -215,6 +220,9 @@ impl Estimator<'_> {
             rank.backward += cost.backward;
             rank.kept += cost.kept;
             rank.params += self.load.shape.stage_params(stage, self.layout.tp);
+            rank.largest = rank
+                .largest
+                .max(self.load.largest_bucket(stage, self.layout.tp));
             rank.reduce += layer * stage.layers.len() as f64;
             rank.last_reduce = rank.last_reduce.max(layer);
             if stage.first {
@@ -224,8 +232,56 @@ impl Estimator<'_> {
             if stage.last {
                 rank.reduce += self.bucket(stage, Bucket::Head);
             }
+            let [forward, backward] = self.gathers(stage);
+            rank.gather_forward += forward;
+            rank.gather_backward += backward;
+        }
+        for rank in &mut ranks {
+            self.share(rank);
         }
         ranks
+    }
+
+    /// Gathering a stage's weights for a forward pass and for a backward one (`ZeRO` 3).
+    fn gathers(&self, stage: &StageShape) -> [f64; 2] {
+        if self.load.methods.zero != Zero::Parameters {
+            return [0.0; 2];
+        }
+        let time = |bucket: &Bucket| {
+            let params = self.load.shape.stage_bucket(stage, *bucket, self.layout.tp);
+            self.weights(params)
+        };
+        let all = stage.buckets();
+        let forward: f64 = all.iter().map(time).sum();
+        let embedding = all.iter().filter(|bucket| **bucket == Bucket::Embedding);
+        [forward, forward - embedding.map(time).sum::<f64>()]
+    }
+
+    /// What data ranks do together for each micro-batch, where they share gradients and weights (`ZeRO` 2 and 3): under
+    /// the passes, which take as long as that if they are shorter, or between them.
+    fn share(&self, rank: &mut RankCost) {
+        if self.load.methods.zero < Zero::Gradients {
+            return;
+        }
+        // Gradients are reduced under the next forward too, unless it has weights to wait for.
+        let gathers = self.load.methods.zero == Zero::Parameters;
+        let hidden = if self.load.overlap && !gathers {
+            rank.forward.min(rank.reduce)
+        } else {
+            0.0
+        };
+        let reduce = rank.reduce - hidden;
+        let together = [rank.gather_forward, rank.gather_backward + reduce];
+        for (pass, together) in [&mut rank.forward, &mut rank.backward]
+            .into_iter()
+            .zip(together)
+        {
+            *pass = if self.load.overlap {
+                pass.max(together)
+            } else {
+                *pass + together
+            };
+        }
     }
 
     /// Reducing a bucket's gradients.
@@ -249,7 +305,14 @@ impl Estimator<'_> {
 
     /// After a rank's last pass: what is left of its gradients' reductions, and its optimizer.
     fn synchronise(&self, rank: &RankCost) -> f64 {
-        let left = if self.load.overlap {
+        let left = if self.load.methods.zero >= Zero::Gradients {
+            // Each micro-batch's are reduced with its pass.
+            if self.load.overlap {
+                rank.last_reduce
+            } else {
+                0.0
+            }
+        } else if self.load.overlap {
             rank.last_reduce.max(rank.reduce - self.hiding(rank))
         } else {
             rank.reduce
@@ -260,7 +323,7 @@ impl Estimator<'_> {
             self.layout.dp as u64
         };
         let params = rank.params.div_ceil(shares);
-        let gathered = if self.load.overlap {
+        let gathered = if self.load.overlap || self.load.methods.zero == Zero::Parameters {
             0.0
         } else {
             self.weights(rank.params)
@@ -293,7 +356,10 @@ impl Estimator<'_> {
 
     /// What a step waits for before its first pass.
     fn gather(&self, first: &RankCost) -> f64 {
-        if self.load.overlap {
+        if self.load.methods.zero == Zero::Parameters {
+            // The first bucket's, of about as many as the rank holds layers.
+            self.weights(first.largest)
+        } else if self.load.overlap {
             self.weights(first.params / self.layout.chunks as u64)
         } else {
             0.0
@@ -346,7 +412,8 @@ impl Estimator<'_> {
         let of = |(index, rank): (usize, &RankCost)| {
             let chunks = self.layout.chunks as f64;
             let in_flight = page.in_flight(index).unwrap_or(m * chunks as u64) as f64;
-            let fixed = self.load.fixed_memory(rank.params, self.layout.dp).total();
+            let params = (rank.params, rank.largest);
+            let fixed = self.load.fixed_memory(params, self.layout.dp).total();
             fixed + Bytes((rank.kept / chunks * in_flight) as u64) + self.load.again(self.layout.tp)
         };
         ranks.iter().enumerate().map(of).max().unwrap_or_default()
@@ -450,5 +517,44 @@ mod tests {
             .fold(0.0, |worst: f64, (_, peak)| worst.max(*peak));
         assert!(mean < 0.01 && worst < 0.04, "mean {mean}, worst {worst}");
         assert!(memory < 0.1, "{memory}");
+    }
+
+    #[test]
+    fn what_is_shared_for_each_micro_batch_is_estimated_within_a_twentieth() {
+        for (model, [dp, tp, pp, m, b]) in [
+            ("megatron-1.7b", [8, 1, 1, 4, 4]),
+            ("megatron-7.5b", [16, 1, 1, 2, 1]),
+            ("megatron-18.4b", [16, 8, 1, 4, 2]),
+            ("megatron-7.5b", [8, 1, 4, 16, 1]),
+        ] {
+            for (zero, overlap) in [
+                (Zero::Gradients, true),
+                (Zero::Gradients, false),
+                (Zero::Parameters, true),
+                (Zero::Parameters, false),
+            ] {
+                let layout = Layout {
+                    dp,
+                    tp,
+                    pp,
+                    micro_batches: m,
+                    micro_batch_size: b,
+                    ..Layout::default()
+                };
+                let methods = Methods {
+                    zero,
+                    ..Methods::default()
+                };
+                let (estimate, step, peak) = both(model, layout, methods, overlap);
+                let error = estimate.step.secs() / step.secs() - 1.0;
+                let memory = estimate.memory.mib() / peak.mib() - 1.0;
+                println!("{model} {layout:?} {zero:?} {overlap}: {error:+.3} {memory:+.3}");
+                assert!(error.abs() < 0.05, "{layout:?} {zero:?} {overlap}: {error}");
+                assert!(
+                    memory.abs() < 0.05,
+                    "{layout:?} {zero:?} {overlap}: {memory}"
+                );
+            }
+        }
     }
 }

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::layout::{LayoutError, check_layers, check_tensor};
+use super::shard::{LastUses, used};
 use super::stage::{PassTemplate, ReduceTemplate, Templates};
 use super::{NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, What};
 use crate::hardware::Precision;
 use crate::mesh::{Axis, Coord, Fold, Mesh, layers_as, split_layers};
 use crate::schedule::{Action, Schedule, Turn};
-use crate::shape::{Bucket, Methods, ModelShape, Segment, Slices, StageShape};
+use crate::shape::{Bucket, Methods, ModelShape, Segment, Slices, StageShape, Zero};
 use crate::trace::{Kind, Label, LabelId, Stream};
 use crate::units::{Pass, Rank};
 
@@ -169,14 +170,18 @@ pub(super) struct Issued {
     pub(super) at: Coord,
     /// The last operation of each pass.
     ends: HashMap<(Pass, u32, u32), OpId>,
-    /// The operation that completes each bucket of gradients.
-    pub(super) buckets: Vec<(u32, Bucket, OpId)>,
+    /// Buckets of gradients that are complete and not yet reduced.
+    pub(super) buckets: Vec<(u32, Bucket)>,
     /// The last computation.
     pub(super) last: Option<OpId>,
     /// Collectives that the optimizer waits for.
     pub(super) syncs: Vec<OpId>,
-    /// Gatherings of a stage's weights that its next pass waits for (`ZeRO` 3).
-    pub(super) gathered: HashMap<(Pass, u32), OpId>,
+    /// Gatherings of a stage's weights that its passes wait for (`ZeRO` 1 and 2).
+    pub(super) gathered: HashMap<u32, OpId>,
+    /// The last computations with the weights that were gathered last (`ZeRO` 3).
+    pub(super) uses: LastUses,
+    /// Reductions that are not overlapped: the next pass waits for them (`ZeRO` 2 and 3).
+    blocking: Vec<OpId>,
     /// How often each stage's weights are still to be given gradients.
     grads_left: HashMap<u32, usize>,
 }
@@ -201,6 +206,8 @@ impl Lowering<'_> {
             last: None,
             syncs: Vec::new(),
             gathered: HashMap::new(),
+            uses: LastUses::default(),
+            blocking: Vec::new(),
             grads_left,
         };
         for turn in turns {
@@ -332,7 +339,9 @@ impl Lowering<'_> {
         let Action {
             stage, micro_batch, ..
         } = action;
+        let mut gathering = self.gathering(&template, action);
         let mut waits = waits.to_vec();
+        waits.append(&mut issued.blocking);
         // The labels of the pass and of its send come first.
         let mut label = LabelId(pass_label.0 + 2);
         let mut reduces = template.reduces.iter();
@@ -348,6 +357,10 @@ impl Lowering<'_> {
                 segment: segment.segment,
                 place,
             };
+            let gathered = segment
+                .uses
+                .and_then(|bucket| self.gather_for(issued, &mut gathering, (stage, bucket)));
+            waits.extend(gathered);
             let (stream, task, memory) = (Stream::Compute, segment.task, segment.memory);
             let op = NewOp {
                 what,
@@ -368,10 +381,12 @@ impl Lowering<'_> {
                 label.0 += 1;
             }
             issued.last = Some(id);
-            if completes {
-                self.complete(issued, &template, stage, index, id);
-            }
+            self.complete(issued, (&template, action, completes), index, id);
         }
+        if !gathering.is_empty() {
+            used(issued);
+        }
+        self.reduce_shared(issued, completes);
         if let Some(end) = issued.last {
             let made = if action.pass == Pass::Backward {
                 Pass::InputGrad
@@ -422,22 +437,48 @@ impl Lowering<'_> {
         })
     }
 
-    /// Notes the buckets that the segment at `index` completes and, with overlap, reduces them at once.
+    /// Reduces the buckets that the segment at `index` completes or, without overlap, notes them. Where ranks keep a
+    /// share of the gradients alone (`ZeRO` 2 and 3), each micro-batch's are reduced.
     fn complete(
         &mut self,
         issued: &mut Issued,
-        template: &PassTemplate,
-        stage: u32,
+        (template, action, last): (&PassTemplate, Action, bool),
         index: usize,
         id: OpId,
     ) {
-        for &bucket in &template.segments[index].completes {
-            issued.buckets.push((stage, bucket, id));
-            if let Load::Model(load) = self.job.load
-                && load.overlap
-            {
-                self.reduce_bucket(issued, &load, (stage, bucket, id));
-            }
+        let Load::Model(load) = self.job.load else {
+            return;
+        };
+        let shared = load.methods.zero >= Zero::Gradients && action.pass.makes_weight_grad();
+        if !last && !shared {
+            return;
+        }
+        let stage = action.stage;
+        let buckets = template.segments[index].completes.iter();
+        if !load.overlap {
+            issued
+                .buckets
+                .extend(buckets.map(|&bucket| (stage, bucket)));
+            return;
+        }
+        for &bucket in buckets {
+            let reduced = self.reduce_bucket(issued, &load, (stage, bucket, id));
+            issued.syncs.extend(reduced.filter(|_| last));
+        }
+    }
+
+    /// After a pass: reduces what it completed, where that is shared and not overlapped; the next pass waits.
+    fn reduce_shared(&mut self, issued: &mut Issued, last: bool) {
+        let (Load::Model(load), Some(after)) = (self.job.load, issued.last) else {
+            return;
+        };
+        if load.methods.zero < Zero::Gradients {
+            return;
+        }
+        for (stage, bucket) in std::mem::take(&mut issued.buckets) {
+            let reduced = self.reduce_bucket(issued, &load, (stage, bucket, after));
+            issued.blocking.extend(reduced);
+            issued.syncs.extend(reduced.filter(|_| last));
         }
     }
 

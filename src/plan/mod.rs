@@ -9,6 +9,7 @@ mod check;
 mod groups;
 mod layout;
 mod lower;
+mod shard;
 mod stage;
 mod sync;
 
@@ -52,6 +53,8 @@ pub enum Reduction {
     SequenceNorms,
     /// With `ZeRO`: a stage's weights, over the data-parallel ranks.
     Weights(u32),
+    /// With `ZeRO` 3: a bucket's weights, over the data-parallel ranks, for a pass.
+    Gathered(Bucket),
 }
 
 /// What identifies a message between two ranks.

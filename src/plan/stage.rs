@@ -22,6 +22,8 @@ pub(super) struct SegmentTemplate {
     pub(super) memory: i64,
     /// How many reductions follow it.
     pub(super) reduces: usize,
+    /// The bucket whose weights it uses, if it is not the one before's.
+    pub(super) uses: Option<Bucket>,
     /// The buckets whose gradients are complete after it, if the pass is the last to add to them.
     pub(super) completes: Vec<Bucket>,
 }
@@ -164,8 +166,10 @@ impl Templates {
             return label;
         }
         let layer = match what {
-            Reduction::Gradients(Bucket::Layer(layer)) => Some(u32::from(layer)),
+            Reduction::Gradients(Bucket::Layer(layer))
+            | Reduction::Gathered(Bucket::Layer(layer)) => Some(u32::from(layer)),
             Reduction::Gradients(Bucket::Embedding | Bucket::Head)
+            | Reduction::Gathered(Bucket::Embedding | Bucket::Head)
             | Reduction::Tensor(_)
             | Reduction::TiedEmbedding
             | Reduction::Norm
@@ -207,6 +211,7 @@ fn template(job: &Job<'_>, program: &mut Program, stage: &StageShape, pass: Pass
             task,
             memory: 0,
             reduces: 0,
+            uses: None,
             completes: Vec::new(),
         };
         return PassTemplate {
@@ -237,6 +242,7 @@ fn template(job: &Job<'_>, program: &mut Program, stage: &StageShape, pass: Pass
             task: program.task(Task::Compute(work)),
             memory: load.memory(step, pass, tp),
             reduces: step.reduces.len(),
+            uses: weights(step.segment),
             completes,
         });
     }
@@ -348,6 +354,20 @@ impl ModelLoad<'_> {
 }
 
 /// The bucket that a segment is the last of a backward pass to add to.
+/// The bucket that holds a segment's weights.
+fn weights(segment: Segment) -> Option<Bucket> {
+    match segment {
+        Segment::Embed => Some(Bucket::Embedding),
+        Segment::Attention(layer)
+        | Segment::AttentionNorm(layer)
+        | Segment::Core(layer)
+        | Segment::Mlp(layer)
+        | Segment::MlpNorm(layer) => Some(Bucket::Layer(layer)),
+        Segment::Head | Segment::HeadNorm => Some(Bucket::Head),
+        Segment::HeadSum | Segment::HeadLoss | Segment::Finish | Segment::Share => None,
+    }
+}
+
 fn bucket(segment: Segment) -> Option<Bucket> {
     match segment {
         Segment::Embed => Some(Bucket::Embedding),

@@ -5,32 +5,32 @@ use super::{NewOp, OpId, Reduction, What};
 use crate::hardware::Task;
 use crate::mesh::{Axis, Coord};
 use crate::schedule::Action;
-use crate::shape::{Bucket, ModelShape, Zero};
+use crate::shape::{Bucket, ModelShape, StageShape, Zero};
 use crate::trace::{FixedMemory, Kind, Label, Stream};
 use crate::units::{Bytes, Collective, Pass, Rank};
 
 /// A collective beside the passes.
-struct Call {
-    kind: Collective,
-    group: u32,
-    what: Reduction,
-    elements: u64,
+pub(super) struct Call {
+    pub(super) kind: Collective,
+    pub(super) group: u32,
+    pub(super) what: Reduction,
+    pub(super) elements: u64,
     /// Bytes of an element.
-    each: u64,
-    name: &'static str,
-    stage: u32,
+    pub(super) each: u64,
+    pub(super) name: &'static str,
+    pub(super) stage: u32,
 }
 
 impl Lowering<'_> {
     /// Sums a bucket of gradients over the data ranks; with `ZeRO`, each gets its share of the sum.
     pub(super) fn reduce_bucket(
         &mut self,
-        issued: &mut Issued,
+        issued: &Issued,
         load: &ModelLoad<'_>,
         (stage, bucket, after): (u32, Bucket, OpId),
-    ) {
+    ) -> Option<OpId> {
         if self.job.mesh.dp() == 1 || load.methods.no_sync {
-            return;
+            return None;
         }
         let (kind, name) = if load.methods.zero == Zero::Off {
             (Collective::AllReduce, "all-reduce gradients")
@@ -46,26 +46,21 @@ impl Lowering<'_> {
             name,
             stage,
         };
-        self.synchronising(issued, &call, &[after]);
+        Some(self.collective(&call, &[after]))
     }
 
     /// Before its first forward of a step a stage gathers the weights that each replica updated its share of at the
-    /// end of the step before (`ZeRO`, overlapped); with `ZeRO` 3 also before its first backward.
+    /// end of the step before (`ZeRO` 1 and 2, overlapped).
     pub(super) fn gather_weights(&mut self, issued: &mut Issued, action: Action) -> Option<OpId> {
         let super::lower::Load::Model(load) = self.job.load else {
             return None;
         };
-        let zero = load.methods.zero;
-        let gathers = zero == Zero::Parameters || zero > Zero::Off && load.overlap;
+        let shares = matches!(load.methods.zero, Zero::Optimizer | Zero::Gradients);
+        let gathers = shares && load.overlap && action.pass == Pass::Forward;
         if !gathers || self.job.mesh.dp() == 1 {
             return None;
         }
-        let pass = match action.pass {
-            Pass::Forward => Pass::Forward,
-            Pass::Backward | Pass::InputGrad if zero == Zero::Parameters => Pass::Backward,
-            Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return None,
-        };
-        if let Some(&known) = issued.gathered.get(&(pass, action.stage)) {
+        if let Some(&known) = issued.gathered.get(&action.stage) {
             return Some(known);
         }
         let call = Call {
@@ -78,7 +73,7 @@ impl Lowering<'_> {
             stage: action.stage,
         };
         let id = self.collective(&call, &[]);
-        issued.gathered.insert((pass, action.stage), id);
+        issued.gathered.insert(action.stage, id);
         Some(id)
     }
 
@@ -88,8 +83,9 @@ impl Lowering<'_> {
             return;
         };
         if !load.overlap {
-            for (stage, bucket, _) in std::mem::take(&mut issued.buckets) {
-                self.reduce_bucket(issued, load, (stage, bucket, last));
+            for (stage, bucket) in std::mem::take(&mut issued.buckets) {
+                let reduced = self.reduce_bucket(issued, load, (stage, bucket, last));
+                issued.syncs.extend(reduced);
             }
         }
         self.reduce_sequence(issued, load, last);
@@ -215,7 +211,7 @@ impl Lowering<'_> {
         issued.syncs.push(id);
     }
 
-    fn collective(&mut self, call: &Call, waits: &[OpId]) -> OpId {
+    pub(super) fn collective(&mut self, call: &Call, waits: &[OpId]) -> OpId {
         let bytes = Bytes(call.elements * call.each);
         let task = self.collective_task(call.kind, call.group, bytes);
         let axis = self.program.groups[call.group as usize].axis;
@@ -244,7 +240,7 @@ impl Lowering<'_> {
         self.program.issue(op, waits)
     }
 
-    fn bucket_params(&self, shape: &ModelShape, stage: u32, bucket: Bucket) -> u64 {
+    pub(super) fn bucket_params(&self, shape: &ModelShape, stage: u32, bucket: Bucket) -> u64 {
         let stage = &self.program.stages[stage as usize];
         shape.stage_bucket(stage, bucket, self.job.mesh.tp())
     }
@@ -260,18 +256,39 @@ impl Lowering<'_> {
 
     /// What a rank holds from step to step.
     pub(super) fn fixed_memory(&self, at: Coord, load: &ModelLoad<'_>) -> FixedMemory {
-        load.fixed_memory(self.rank_params(at.pp, load.shape), self.job.mesh.dp())
+        let stages = self.job.schedule.stages_of(at.pp);
+        let stages = stages.map(|stage| &self.program.stages[stage]);
+        let (tp, dp) = (self.job.mesh.tp(), self.job.mesh.dp());
+        let largest = stages.map(|stage| load.largest_bucket(stage, tp)).max();
+        let params = self.rank_params(at.pp, load.shape);
+        load.fixed_memory((params, largest.unwrap_or_default()), dp)
     }
 }
 
 impl ModelLoad<'_> {
-    /// What a rank of so many parameters holds from step to step, beside `dp - 1` others with the same.
-    pub(crate) fn fixed_memory(&self, params: u64, dp: usize) -> FixedMemory {
+    /// Parameters of the largest bucket of a stage.
+    pub(crate) fn largest_bucket(&self, stage: &StageShape, tp: usize) -> u64 {
+        let buckets = stage.buckets().into_iter();
+        let sizes = buckets.map(|bucket| self.shape.stage_bucket(stage, bucket, tp));
+        sizes.max().unwrap_or_default()
+    }
+
+    /// What a rank of so many parameters, the largest bucket's among them, holds from step to step, beside `dp - 1`
+    /// others with the same. What is shared has room to be whole for a while: weights of two buckets, the one that is
+    /// computed with and the next, and gradients of one.
+    pub(crate) fn fixed_memory(&self, (params, bucket): (u64, u64), dp: usize) -> FixedMemory {
         let share = |from| Bytes(self.share(params, dp, from));
+        let whole = |from, buckets: u64| {
+            let rest = bucket - self.share(bucket, dp, from);
+            Bytes((rest * buckets).min(params - self.share(params, dp, from)))
+        };
+        let ahead = 1 + u64::from(self.overlap);
         let (precision, grads) = (self.precision, self.methods.grad_dtype);
+        let parameters = share(Zero::Parameters) + whole(Zero::Parameters, ahead);
+        let gradients = share(Zero::Gradients) + whole(Zero::Gradients, 1);
         FixedMemory {
-            parameters: share(Zero::Parameters) * precision.bytes(),
-            gradients: share(Zero::Gradients) * precision.grad_bytes(grads),
+            parameters: parameters * precision.bytes(),
+            gradients: gradients * precision.grad_bytes(grads),
             optimizer: share(Zero::Optimizer) * precision.optimizer_bytes(),
         }
     }

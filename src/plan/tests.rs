@@ -3,7 +3,7 @@
 use super::*;
 use crate::hardware::Precision;
 use crate::schedule::{Schedule, ScheduleKind};
-use crate::shape::{Methods, ModelShape};
+use crate::shape::{Methods, ModelShape, Zero};
 use crate::units::Bytes;
 
 fn shape(layers: usize) -> ModelShape {
@@ -262,4 +262,60 @@ fn each_parameter_is_reduced_over_the_data_ranks_once() {
             }
         }
     }
+}
+
+/// Elements that data ranks gather and reduce in a step of so many micro-batches, in multiples of the parameters.
+fn shared(zero: Zero, m: usize) -> (f64, f64) {
+    let shape = shape(4);
+    let Load::Model(load) = load(&shape) else {
+        unreachable!("a model's")
+    };
+    let methods = Methods {
+        zero,
+        ..load.methods
+    };
+    let plan = lower(&Job {
+        fold: None,
+        mesh: Mesh::new(4, 1, 1).unwrap(),
+        schedule: &ScheduleKind::OneFOneB.build(1, m, 1).unwrap(),
+        load: Load::Model(ModelLoad { methods, ..load }),
+    });
+    let plan = plan.unwrap();
+    let program = plan.program();
+    let of = |wanted: Collective| {
+        let elements = program
+            .ops_of(Rank(0))
+            .filter_map(|id| match program.op(id).what {
+                What::Collective { kind, elements, .. } if kind == wanted => Some(elements),
+                What::Collective { .. }
+                | What::Compute { .. }
+                | What::Optimizer
+                | What::Send { .. }
+                | What::Receive { .. } => None,
+            });
+        elements.sum::<u64>() as f64 / shape.params() as f64
+    };
+    (of(Collective::AllGather), of(Collective::ReduceScatter))
+}
+
+#[test]
+fn zero_moves_two_or_three_times_the_parameters_and_more_for_each_micro_batch() {
+    let embedding = {
+        let shape = shape(4);
+        shape.embedding_params(1) as f64 + (shape.seq * shape.hidden) as f64
+    };
+    // Published for one micro-batch: 2, 2 and 3 times the parameters. No backward pass gathers the embedding here.
+    let saved = embedding / shape(4).params() as f64;
+    let close = |(gathered, reduced): (f64, f64), wanted: (f64, f64)| {
+        (gathered - wanted.0).abs() < 1e-9 && (reduced - wanted.1).abs() < 1e-9
+    };
+    assert!(close(shared(Zero::Optimizer, 1), (1.0, 1.0)));
+    assert!(close(shared(Zero::Gradients, 1), (1.0, 1.0)));
+    assert!(close(shared(Zero::Parameters, 1), (2.0 - saved, 1.0)));
+    assert!(close(shared(Zero::Optimizer, 8), (1.0, 1.0)));
+    assert!(close(shared(Zero::Gradients, 8), (1.0, 8.0)));
+    assert!(close(
+        shared(Zero::Parameters, 8),
+        (8.0 * (2.0 - saved), 8.0)
+    ));
 }

@@ -37,7 +37,7 @@ impl DataGraph {
             match program.op(members[0]).what {
                 What::Optimizer
                 | What::Collective {
-                    what: Reduction::Weights(_),
+                    what: Reduction::Weights(_) | Reduction::Gathered(_),
                     ..
                 } => continue,
                 What::Compute { segment: None, .. } => return Err(EmulateError::NoModel),
@@ -153,7 +153,7 @@ impl Needs {
         what: Reduction,
     ) -> impl Iterator<Item = OpId> + use<'a> {
         let (all, of_stage) = match what {
-            Reduction::Tensor(_) | Reduction::Weights(_) => (false, None),
+            Reduction::Tensor(_) | Reduction::Weights(_) | Reduction::Gathered(_) => (false, None),
             Reduction::Gradients(_) => (false, Some(op.stage)),
             Reduction::TiedEmbedding | Reduction::Norm | Reduction::SequenceNorms => (true, None),
         };

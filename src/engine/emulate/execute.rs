@@ -219,8 +219,8 @@ impl<'a> Step<'a> {
             Reduction::TiedEmbedding => self.reduce_tied(members),
             Reduction::Norm => self.reduce_norm(members),
             Reduction::SequenceNorms => self.reduce_sequence_norms(members),
-            // After the optimizer, which the step does not hold.
-            Reduction::Weights(_) => Ok(()),
+            // Around the optimizer, which the step does not hold, or costs alone.
+            Reduction::Weights(_) | Reduction::Gathered(_) => Ok(()),
         }
     }
 
