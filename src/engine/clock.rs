@@ -266,6 +266,24 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// A collective that could be begun but for the one before it on its stream: what that one does is in the way.
+    fn queued(&mut self, rank: usize, id: OpId, ready: Nanos) {
+        let op = self.program.op(id);
+        let waits = self.program.waits(op).iter();
+        let made = waits.map(|wait| self.times[wait.index()].end).max();
+        let made = made.unwrap_or_default();
+        if made >= ready {
+            return;
+        }
+        let lane = self.trace.lane(rank, op.stream);
+        for span in lane.overlapping(made, ready) {
+            self.blockers.push(match span.phase {
+                Phase::Waiting => Blocker::collective(span.start, span.end, span.end),
+                Phase::Transfer | Phase::Busy | Phase::Idle => Blocker::sent(span.start, span.end),
+            });
+        }
+    }
+
     /// Fills the time before a computation: why was there nothing to compute?
     fn gap(&mut self, rank: usize, op: &Op, until: Nanos) {
         let from = self.ranks[rank].free[Stream::Compute as usize];
@@ -279,6 +297,7 @@ impl<'a> Run<'a> {
                 What::Receive { .. } => self.blockers.push(Blocker::sent(ready, end)),
                 What::Collective { .. } => {
                     self.blockers.push(Blocker::collective(ready, start, end));
+                    self.queued(rank, wait, ready);
                 }
                 What::Compute { .. } | What::Optimizer | What::Send { .. } => {}
             }

@@ -456,3 +456,32 @@ fn a_slow_link_between_two_slows_their_messages_and_rings_alone() {
     assert!(ring([0, 2]) > even.makespan && ring([6, 0]) > even.makespan);
     assert_eq!(ring([0, 4]), even.makespan);
 }
+
+#[test]
+fn what_queues_behind_a_collective_is_no_bubble() {
+    // With no pipeline there is none, whatever data ranks gather and reduce (`ZeRO` 3).
+    let shape = ModelShape::preset("nano").unwrap();
+    for overlap in [true, false] {
+        let load = Load::Model(ModelLoad {
+            shape: &shape,
+            micro_batch_size: 1,
+            precision: Precision::F32,
+            overlap,
+            methods: Methods {
+                zero: Zero::Parameters,
+                ..Methods::default()
+            },
+            gpus_per_node: 2,
+            layers_per_stage: None,
+        });
+        let job = Job {
+            mesh: Mesh::new(8, 1, 1).unwrap(),
+            fold: None,
+            schedule: &ScheduleKind::OneFOneB.build(1, 4, 1).unwrap(),
+            load,
+        };
+        let trace = simulate(&lower(&job).unwrap(), &classroom());
+        assert_eq!(trace.bubbles().of_total, 0.0, "{overlap}");
+        assert!(trace.split(0).transfer > Nanos::ZERO);
+    }
+}
