@@ -9,7 +9,7 @@ use super::gaps::{self, Blocker};
 use crate::hardware::Price;
 use crate::plan::{Node, Op, OpId, Plan, Program, What};
 use crate::trace::{Arrow, Kind, Label, Memory, Phase, RankInfo, Span, Stream, Trace};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, Rank};
 
 /// When an operation was ready, ran and was through.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,6 +68,36 @@ pub(super) fn run(plan: &Plan, price: impl Fn(OpId, &Op) -> Price) -> Trace {
     run.finish()
 }
 
+/// Room for what each lane will hold, but for gaps: a million spans that are moved time and again cost more than they
+/// take to compute.
+fn make_room(trace: &mut Trace, program: &Program) {
+    let mut sends = 0;
+    for rank in 0..program.mesh.ranks() {
+        let mut spans = [0_usize; Stream::ALL.len()];
+        for id in program.ops_of(Rank(rank as u32)) {
+            let op = program.op(id);
+            let stream = op.stream as usize;
+            match op.what {
+                What::Receive { .. } => {}
+                What::Collective { .. } => spans[stream] += 2,
+                What::Send { .. } => {
+                    spans[stream] += 1;
+                    sends += 1;
+                }
+                What::Optimizer => spans[stream] += 1,
+                What::Compute { place, .. } => {
+                    spans[stream] += 1;
+                    spans[Stream::Passes as usize] += usize::from(place.last);
+                }
+            }
+        }
+        for stream in Stream::ALL {
+            trace.lane_mut(rank, stream).reserve(spans[stream as usize]);
+        }
+    }
+    trace.arrows.reserve_exact(sends);
+}
+
 impl<'a> Run<'a> {
     fn new(plan: &'a Plan) -> Self {
         let program = plan.program();
@@ -95,6 +125,7 @@ impl<'a> Run<'a> {
                 activations: Vec::new(),
             })
             .collect();
+        make_room(&mut trace, program);
         Self {
             program,
             plan,

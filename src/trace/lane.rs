@@ -106,6 +106,11 @@ pub struct Lane {
 }
 
 impl Lane {
+    /// Makes room for so many more spans at once.
+    pub fn reserve(&mut self, spans: usize) {
+        self.spans.reserve_exact(spans);
+    }
+
     /// An empty lane.
     pub fn new(id: LaneId) -> Self {
         Self {
