@@ -297,17 +297,25 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A collective that could be begun but for the one before it on its stream: what that one does is in the way.
-    fn queued(&mut self, rank: usize, id: OpId, ready: Nanos) {
-        let op = self.program.op(id);
-        let waits = self.program.waits(op).iter();
-        let made = waits.map(|wait| self.times[wait.index()].end).max();
-        let made = made.unwrap_or_default();
-        if made >= ready {
+    /// What the collectives `waits` are in, and those before them on their stream that they queue behind: each has
+    /// been in the way since the first of them could have begun.
+    fn block_by_collectives(&mut self, rank: usize, stream: Stream, waits: &[OpId]) {
+        let (mut from, mut until) = (Nanos(u64::MAX), Nanos::ZERO);
+        for &id in waits {
+            let op = self.program.op(id);
+            if op.stream != stream || !matches!(op.what, What::Collective { .. }) {
+                continue;
+            }
+            let inputs = self.program.waits(op).iter();
+            let made = inputs.map(|input| self.times[input.index()].end).max();
+            from = from.min(made.unwrap_or_default());
+            until = until.max(self.times[id.index()].end);
+        }
+        if from >= until {
             return;
         }
-        let lane = self.trace.lane(rank, op.stream);
-        for span in lane.overlapping(made, ready) {
+        let lane = self.trace.lane(rank, stream);
+        for span in lane.overlapping(from, until) {
             self.blockers.push(match span.phase {
                 Phase::Waiting => Blocker::collective(span.start, span.end, span.end),
                 Phase::Transfer | Phase::Busy | Phase::Idle => Blocker::sent(span.start, span.end),
@@ -322,16 +330,15 @@ impl<'a> Run<'a> {
             return;
         }
         self.blockers.clear();
-        for &wait in self.program.waits(op) {
-            let Times { ready, start, end } = self.times[wait.index()];
-            match self.program.op(wait).what {
-                What::Receive { .. } => self.blockers.push(Blocker::sent(ready, end)),
-                What::Collective { .. } => {
-                    self.blockers.push(Blocker::collective(ready, start, end));
-                    self.queued(rank, wait, ready);
-                }
-                What::Compute { .. } | What::Optimizer | What::Send { .. } => {}
+        let waits = self.program.waits(op);
+        for &wait in waits {
+            let Times { ready, end, .. } = self.times[wait.index()];
+            if let What::Receive { .. } = self.program.op(wait).what {
+                self.blockers.push(Blocker::sent(ready, end));
             }
+        }
+        for stream in [Stream::Tp, Stream::Dp] {
+            self.block_by_collectives(rank, stream, waits);
         }
         let is_pass = matches!(op.what, What::Compute { .. });
         // No pass is left: until the pipeline's end that is the bubble, whatever runs underneath.

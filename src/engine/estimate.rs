@@ -6,7 +6,7 @@
 
 use crate::hardware::{Pricing, Task};
 use crate::mesh::{Axis, Coord, Mesh, Placement};
-use crate::plan::{Layout, LayoutError, ModelLoad};
+use crate::plan::{Layout, LayoutError, ModelLoad, Whole};
 use crate::schedule::{Chunks, ScheduleKind};
 use crate::shape::{Bucket, Recompute, StageShape, Zero};
 use crate::units::{Bytes, Collective, Nanos, Pass};
@@ -39,8 +39,8 @@ struct RankCost {
     backward: f64,
     kept: f64,
     params: u64,
-    /// Parameters of its largest bucket.
-    largest: u64,
+    /// What is whole at once of what data ranks share.
+    whole: Whole,
     /// Gathering its weights for a micro-batch's forward passes, and for its backward ones.
     gather_forward: f64,
     gather_backward: f64,
@@ -220,9 +220,7 @@ impl Estimator<'_> {
             rank.backward += cost.backward;
             rank.kept += cost.kept;
             rank.params += self.load.shape.stage_params(stage, self.layout.tp);
-            rank.largest = rank
-                .largest
-                .max(self.load.largest_bucket(stage, self.layout.tp));
+            rank.whole = rank.whole.max(self.load.whole(stage, self.layout.tp));
             rank.reduce += layer * stage.layers.len() as f64;
             rank.last_reduce = rank.last_reduce.max(layer);
             if stage.first {
@@ -242,15 +240,17 @@ impl Estimator<'_> {
         ranks
     }
 
+    /// Gathering the weights that a pass needs of a bucket (`ZeRO` 3).
+    fn gathered(&self, stage: &StageShape, bucket: Bucket) -> f64 {
+        self.weights(self.load.gathered(stage, bucket, self.layout.tp))
+    }
+
     /// Gathering a stage's weights for a forward pass and for a backward one (`ZeRO` 3).
     fn gathers(&self, stage: &StageShape) -> [f64; 2] {
         if self.load.methods.zero != Zero::Parameters {
             return [0.0; 2];
         }
-        let time = |bucket: &Bucket| {
-            let params = self.load.shape.stage_bucket(stage, *bucket, self.layout.tp);
-            self.weights(params)
-        };
+        let time = |bucket: &Bucket| self.gathered(stage, *bucket);
         let all = stage.buckets();
         let forward: f64 = all.iter().map(time).sum();
         let embedding = all.iter().filter(|bucket| **bucket == Bucket::Embedding);
@@ -263,15 +263,7 @@ impl Estimator<'_> {
         if self.load.methods.zero < Zero::Gradients {
             return;
         }
-        // Gradients are reduced under the next forward too, unless it has weights to wait for.
-        let gathers = self.load.methods.zero == Zero::Parameters;
-        let hidden = if self.load.overlap && !gathers {
-            rank.forward.min(rank.reduce)
-        } else {
-            0.0
-        };
-        let reduce = rank.reduce - hidden;
-        let together = [rank.gather_forward, rank.gather_backward + reduce];
+        let together = [rank.gather_forward, rank.gather_backward + rank.reduce];
         for (pass, together) in [&mut rank.forward, &mut rank.backward]
             .into_iter()
             .zip(together)
@@ -357,8 +349,8 @@ impl Estimator<'_> {
     /// What a step waits for before its first pass.
     fn gather(&self, first: &RankCost) -> f64 {
         if self.load.methods.zero == Zero::Parameters {
-            // The first bucket's, of about as many as the rank holds layers.
-            self.weights(first.largest)
+            let bucket = self.stages[0].buckets().into_iter().next();
+            bucket.map_or(0.0, |bucket| self.gathered(&self.stages[0], bucket))
         } else if self.load.overlap {
             self.weights(first.params / self.layout.chunks as u64)
         } else {
@@ -412,7 +404,7 @@ impl Estimator<'_> {
         let of = |(index, rank): (usize, &RankCost)| {
             let chunks = self.layout.chunks as f64;
             let in_flight = page.in_flight(index).unwrap_or(m * chunks as u64) as f64;
-            let params = (rank.params, rank.largest);
+            let params = (rank.params, rank.whole);
             let fixed = self.load.fixed_memory(params, self.layout.dp).total();
             fixed + Bytes((rank.kept / chunks * in_flight) as u64) + self.load.again(self.layout.tp)
         };

@@ -314,9 +314,13 @@ fn measured_times_take_their_place_on_the_same_clock() {
 fn ranks_that_are_alike_may_be_told_by_one() {
     let costs = classroom();
     for degrees in [[4, 2, 4], [2, 4, 2], [8, 1, 2], [1, 4, 4]] {
-        for (kind, zero) in [
-            (ScheduleKind::OneFOneB, Zero::Off),
-            (ScheduleKind::ZbV, Zero::Optimizer),
+        for (kind, zero, overlap) in [
+            (ScheduleKind::OneFOneB, Zero::Off, true),
+            (ScheduleKind::ZbV, Zero::Optimizer, true),
+            (ScheduleKind::OneFOneB, Zero::Gradients, false),
+            (ScheduleKind::ZbH1, Zero::Gradients, true),
+            (ScheduleKind::OneFOneB, Zero::Parameters, true),
+            (ScheduleKind::GPipe, Zero::Parameters, false),
         ] {
             let [dp, tp, pp] = degrees;
             let mesh = Mesh::new(dp, tp, pp).unwrap();
@@ -330,7 +334,7 @@ fn ranks_that_are_alike_may_be_told_by_one() {
                 shape: &shape,
                 micro_batch_size: 2,
                 precision: Precision::F32,
-                overlap: true,
+                overlap,
                 methods,
                 gpus_per_node: 4,
                 layers_per_stage: None,

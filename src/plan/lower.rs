@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::layout::{LayoutError, check_layers, check_tensor};
-use super::shard::{LastUses, used};
+use super::shard::LastTwo;
 use super::stage::{PassTemplate, ReduceTemplate, Templates};
 use super::{NewOp, OpId, Place, Plan, PlanError, Program, Reduction, Tag, What};
 use crate::hardware::Precision;
@@ -179,7 +179,9 @@ pub(super) struct Issued {
     /// Gatherings of a stage's weights that its passes wait for (`ZeRO` 1 and 2).
     pub(super) gathered: HashMap<u32, OpId>,
     /// The last computations with the weights that were gathered last (`ZeRO` 3).
-    pub(super) uses: LastUses,
+    pub(super) uses: LastTwo,
+    /// The last reductions of what only shares are kept of (`ZeRO` 2 and 3): two buckets' gradients have room.
+    reductions: LastTwo,
     /// Reductions that are not overlapped: the next pass waits for them (`ZeRO` 2 and 3).
     blocking: Vec<OpId>,
     /// How often each stage's weights are still to be given gradients.
@@ -206,7 +208,8 @@ impl Lowering<'_> {
             last: None,
             syncs: Vec::new(),
             gathered: HashMap::new(),
-            uses: LastUses::default(),
+            uses: LastTwo::default(),
+            reductions: LastTwo::default(),
             blocking: Vec::new(),
             grads_left,
         };
@@ -361,6 +364,9 @@ impl Lowering<'_> {
                 .uses
                 .and_then(|bucket| self.gather_for(issued, &mut gathering, (stage, bucket)));
             waits.extend(gathered);
+            if index == 0 || segment.uses != template.segments[index - 1].uses {
+                waits.extend(self.room_for_gradients(issued, action));
+            }
             let (stream, task, memory) = (Stream::Compute, segment.task, segment.memory);
             let op = NewOp {
                 what,
@@ -384,7 +390,7 @@ impl Lowering<'_> {
             self.complete(issued, (&template, action, completes), index, id);
         }
         if !gathering.is_empty() {
-            used(issued);
+            issued.uses.push(issued.last);
         }
         self.reduce_shared(issued, completes);
         if let Some(end) = issued.last {
@@ -464,7 +470,20 @@ impl Lowering<'_> {
         for &bucket in buckets {
             let reduced = self.reduce_bucket(issued, &load, (stage, bucket, id));
             issued.syncs.extend(reduced.filter(|_| last));
+            issued.reductions.push(reduced);
         }
+    }
+
+    /// What must be reduced before another bucket's gradients are made, where only shares of them are kept.
+    fn room_for_gradients(&self, issued: &Issued, action: Action) -> Option<OpId> {
+        let Load::Model(load) = self.job.load else {
+            return None;
+        };
+        let shared = load.methods.zero >= Zero::Gradients && load.overlap;
+        issued
+            .reductions
+            .older
+            .filter(|_| shared && action.pass.makes_weight_grad())
     }
 
     /// After a pass: reduces what it completed, where that is shared and not overlapped; the next pass waits.

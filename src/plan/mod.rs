@@ -16,6 +16,7 @@ mod sync;
 pub use check::PlanError;
 pub use layout::{Layout, LayoutError, check_layers};
 pub use lower::{Job, Load, ModelLoad, lower};
+pub(crate) use sync::Whole;
 
 use crate::hardware::Task;
 use crate::mesh::{Axis, Fold, Mesh};

@@ -19,11 +19,20 @@ pub(super) struct Gathering {
     at: usize,
 }
 
-/// The last computations with the two latest buckets.
+/// The last two of operations that follow one another, of which a third must wait for the first.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LastUses {
-    older: Option<OpId>,
+pub(super) struct LastTwo {
+    pub(super) older: Option<OpId>,
     newer: Option<OpId>,
+}
+
+impl LastTwo {
+    pub(super) fn push(&mut self, id: Option<OpId>) {
+        *self = Self {
+            older: self.newer,
+            newer: id,
+        };
+    }
 }
 
 impl Gathering {
@@ -82,7 +91,7 @@ impl Lowering<'_> {
         }
         // The bucket before has been computed with.
         if now > 0 {
-            used(issued);
+            issued.uses.push(issued.last);
         }
         let Load::Model(load) = self.job.load else {
             return None;
@@ -100,7 +109,11 @@ impl Lowering<'_> {
                 kind: Collective::AllGather,
                 group: self.group_of(Axis::Dp, issued.at),
                 what: Reduction::Gathered(next),
-                elements: self.bucket_params(load.shape, stage, next),
+                elements: load.gathered(
+                    &self.program.stages[stage as usize],
+                    next,
+                    self.job.mesh.tp(),
+                ),
                 each: load.precision.bytes(),
                 name: "all-gather weights",
                 stage,
@@ -112,12 +125,4 @@ impl Lowering<'_> {
         gathering.at += 1;
         gathering.gathers.get(now).copied()
     }
-}
-
-/// The last computation so far is the last with its bucket.
-pub(super) fn used(issued: &mut Issued) {
-    issued.uses = LastUses {
-        older: issued.uses.newer,
-        newer: issued.last,
-    };
 }

@@ -22,7 +22,7 @@ pub(super) struct SegmentTemplate {
     pub(super) memory: i64,
     /// How many reductions follow it.
     pub(super) reduces: usize,
-    /// The bucket whose weights it uses, if it is not the one before's.
+    /// The bucket whose weights it uses.
     pub(super) uses: Option<Bucket>,
     /// The buckets whose gradients are complete after it, if the pass is the last to add to them.
     pub(super) completes: Vec<Bucket>,
@@ -353,7 +353,6 @@ impl ModelLoad<'_> {
     }
 }
 
-/// The bucket that a segment is the last of a backward pass to add to.
 /// The bucket that holds a segment's weights.
 fn weights(segment: Segment) -> Option<Bucket> {
     match segment {
@@ -368,6 +367,7 @@ fn weights(segment: Segment) -> Option<Bucket> {
     }
 }
 
+/// The bucket that a segment is the last of a backward pass to add to.
 fn bucket(segment: Segment) -> Option<Bucket> {
     match segment {
         Segment::Embed => Some(Bucket::Embedding),

@@ -9,6 +9,25 @@ use crate::shape::{Bucket, ModelShape, StageShape, Zero};
 use crate::trace::{FixedMemory, Kind, Label, Stream};
 use crate::units::{Bytes, Collective, Pass, Rank};
 
+/// Parameters of which a rank holds more than its share for a while (`ZeRO` 2 and 3): of weights, the bucket that is
+/// computed with and, with overlap, the next; of gradients, the bucket being made and the one being reduced, or without
+/// overlap all of a stage's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Whole {
+    weights: u64,
+    gradients: u64,
+}
+
+impl Whole {
+    /// The larger of each.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            weights: self.weights.max(other.weights),
+            gradients: self.gradients.max(other.gradients),
+        }
+    }
+}
+
 /// A collective beside the passes.
 pub(super) struct Call {
     pub(super) kind: Collective,
@@ -259,33 +278,51 @@ impl Lowering<'_> {
         let stages = self.job.schedule.stages_of(at.pp);
         let stages = stages.map(|stage| &self.program.stages[stage]);
         let (tp, dp) = (self.job.mesh.tp(), self.job.mesh.dp());
-        let largest = stages.map(|stage| load.largest_bucket(stage, tp)).max();
+        let whole = stages.map(|stage| load.whole(stage, tp));
+        let whole = whole.fold(Whole::default(), Whole::max);
         let params = self.rank_params(at.pp, load.shape);
-        load.fixed_memory((params, largest.unwrap_or_default()), dp)
+        load.fixed_memory((params, whole), dp)
     }
 }
 
 impl ModelLoad<'_> {
-    /// Parameters of the largest bucket of a stage.
-    pub(crate) fn largest_bucket(&self, stage: &StageShape, tp: usize) -> u64 {
-        let buckets = stage.buckets().into_iter();
-        let sizes = buckets.map(|bucket| self.shape.stage_bucket(stage, bucket, tp));
-        sizes.max().unwrap_or_default()
+    /// Parameters that a pass over `stage` needs for a bucket: where the head multiplies by the embedding's matrix on
+    /// the embedding's own stage, that too.
+    pub(crate) fn gathered(&self, stage: &StageShape, bucket: Bucket, tp: usize) -> u64 {
+        let own = self.shape.stage_bucket(stage, bucket, tp);
+        let tied = self.shape.tied && stage.first && stage.last && bucket == Bucket::Head;
+        own + if tied {
+            self.shape.embedding_params(tp)
+        } else {
+            0
+        }
     }
 
-    /// What a rank of so many parameters, the largest bucket's among them, holds from step to step, beside `dp - 1`
-    /// others with the same. What is shared has room to be whole for a while: weights of two buckets, the one that is
-    /// computed with and the next, and gradients of one.
-    pub(crate) fn fixed_memory(&self, (params, bucket): (u64, u64), dp: usize) -> FixedMemory {
+    /// What of a stage is whole at once, where data ranks share it.
+    pub(crate) fn whole(&self, stage: &StageShape, tp: usize) -> Whole {
+        let buckets = stage.buckets().into_iter();
+        let sizes = buckets.map(|bucket| self.gathered(stage, bucket, tp));
+        let all = self.shape.stage_params(stage, tp);
+        let largest = sizes.max().unwrap_or_default();
+        Whole {
+            weights: largest * if self.overlap { 2 } else { 1 },
+            gradients: if self.overlap {
+                all.min(largest * 2)
+            } else {
+                all
+            },
+        }
+    }
+
+    /// What a rank of so many parameters holds from step to step, beside `dp - 1` others with the same, with room for
+    /// what is whole for a while.
+    pub(crate) fn fixed_memory(&self, (params, whole): (u64, Whole), dp: usize) -> FixedMemory {
         let share = |from| Bytes(self.share(params, dp, from));
-        let whole = |from, buckets: u64| {
-            let rest = bucket - self.share(bucket, dp, from);
-            Bytes((rest * buckets).min(params - self.share(params, dp, from)))
-        };
-        let ahead = 1 + u64::from(self.overlap);
+        // Of what is whole, the rank's own share is counted already.
+        let rest = |whole: u64, from| Bytes(whole - self.share(whole, dp, from));
         let (precision, grads) = (self.precision, self.methods.grad_dtype);
-        let parameters = share(Zero::Parameters) + whole(Zero::Parameters, ahead);
-        let gradients = share(Zero::Gradients) + whole(Zero::Gradients, 1);
+        let parameters = share(Zero::Parameters) + rest(whole.weights, Zero::Parameters);
+        let gradients = share(Zero::Gradients) + rest(whole.gradients, Zero::Gradients);
         FixedMemory {
             parameters: parameters * precision.bytes(),
             gradients: gradients * precision.grad_bytes(grads),

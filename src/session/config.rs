@@ -234,8 +234,6 @@ impl Config {
             Costs::Passes { .. } if self.layers_per_stage.is_some() => Err(ConfigError::NoLayers),
             Costs::Passes { .. } => Ok(()),
             Costs::Model => {
-                let layers = self.model.layers;
-                check_layers(self.layers_per_stage.as_deref(), layers, self.stages())?;
                 // An order of one's own has been checked when it was read; it stands in the named one's place.
                 let layout = if self.custom.is_some() {
                     Layout {
@@ -246,7 +244,10 @@ impl Config {
                 } else {
                     self.layout
                 };
-                Ok(layout.check(&self.model, self.methods)?)
+                layout.check(&self.model, self.methods)?;
+                // Only now it is known that there are not too many stages to be counted.
+                let counts = self.layers_per_stage.as_deref();
+                Ok(check_layers(counts, self.model.layers, self.stages())?)
             }
         }
     }
