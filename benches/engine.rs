@@ -46,13 +46,13 @@ fn engine(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Layouts a second of a sweep: GPT-3 175B, 96 layers, on 3,072 GPUs.
 /// How many layouts were looked at.
 fn swept(spec: &SweepSpec) -> usize {
     let found = sweep(spec, &mut |_, _| ControlFlow::Continue(()));
     found.expect("a legal sweep").expect("never ended").layouts
 }
 
+/// Layouts a second of a sweep: GPT-3 175B, 96 layers, on 3,072 GPUs.
 fn sweeps(criterion: &mut Criterion) {
     let hardware = Hardware::profile("a100-80gb").expect("it ships");
     let spec = SweepSpec {

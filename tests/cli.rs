@@ -361,6 +361,19 @@ fn layouts_are_compared_on_one_axis() {
     // Each as `simulate` tells it.
     let alone = json("simulate --pp 4 --micro-batches 16 --costs unit --schedule gpipe");
     assert_eq!(compared[1]["report"], alone);
+    // Options take the place of the first's, and are not added to them.
+    let slow = Command::new(env!("CARGO_BIN_EXE_shardscope"))
+        .args("compare --dp 4 --slow 3=2 --json".split_whitespace())
+        .args(["--against", "--slow 3=4", "--against", "--slow none"])
+        .output()
+        .unwrap();
+    let slow = &json_of(&slow)["compared"];
+    let factors = |index: usize| slow[index]["report"]["config"]["disturbance"]["slow"].clone();
+    assert_eq!(factors(1)[0]["factor"], 4.0);
+    assert_eq!(
+        (factors(1).as_array().unwrap().len(), factors(2)),
+        (1, Value::Null)
+    );
     let svg = std::fs::read_to_string(&picture).unwrap();
     for name in names {
         assert!(svg.contains(name), "{name}");

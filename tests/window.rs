@@ -355,7 +355,7 @@ fn before_and_after_a_what_if_are_on_one_axis() {
     let mut harness = live();
     press(&mut harness, &[Key::X, Key::W]);
     assert_eq!(harness.state().config().disturbance.slow[0].factor, 2.0);
-    wait_for(&mut harness, "Now: GPU 0 2 × slower");
+    wait_for(&mut harness, "Now: GPU 0 takes 2 × as long");
     harness.get_by_label_contains("What if …").click();
     harness.run_steps(20);
     harness

@@ -180,8 +180,8 @@ pub(super) struct Settings {
 
     /// Tensor-parallel ranks also share what lies between their matrices, along the sequence: reduce-scatter and
     /// all-gather in place of all-reduce
-    #[arg(long)]
-    pub(super) sequence_parallel: bool,
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "true|false", hide_possible_values = true)]
+    pub(super) sequence_parallel: Option<bool>,
 
     /// What data-parallel ranks share instead of each holding all of it: 0 nothing, 1 the optimizer's state, 2
     /// gradients too, 3 parameters too. 2 and 3 are for `simulate` only: each micro-batch's gradients are reduced, and with
@@ -204,19 +204,19 @@ pub(super) struct Settings {
     pub(super) attention: Option<Attention>,
 
     /// Leave out the reduction of gradients over the replicas, which then drift apart
-    #[arg(long)]
-    pub(super) no_sync: bool,
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "true|false", hide_possible_values = true)]
+    pub(super) no_sync: Option<bool>,
 
     /// Layers of each stage by hand, such as 3,2,2,1; evenly if not given
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub(super) layers_per_stage: Option<Vec<usize>>,
 
-    /// A GPU that takes FACTOR times as long to compute; may be given more than once
+    /// A GPU that takes FACTOR times as long to compute; may be given more than once. `none` puts aside a file's
     #[arg(long, value_name = "GPU=FACTOR", action = ArgAction::Append)]
     pub(super) slow: Vec<String>,
 
     /// A GPU over whose links all takes FACTOR times as long, or two GPUs (`0-4=10`) and the link between them; may be
-    /// given more than once
+    /// given more than once. `none` puts aside a file's
     #[arg(long, value_name = "GPU[-GPU]=FACTOR", action = ArgAction::Append)]
     pub(super) slow_link: Vec<String>,
 
@@ -337,7 +337,8 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "FILE", action = ArgAction::Append)]
     pub(super) out: Vec<PathBuf>,
 
-    /// Print one JSON object on standard output: `compared`, a list of what `simulate` prints
+    /// Print one JSON object on standard output: `compared`, a list of each one's `name` and `report`, which is what
+    /// `simulate` prints
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -433,14 +434,14 @@ impl Settings {
             precision: self.precision.or(file.precision),
             overlap: self.overlap.or(file.overlap),
             recompute: self.recompute.or(file.recompute),
-            sequence_parallel: self.sequence_parallel || file.sequence_parallel,
+            sequence_parallel: self.sequence_parallel.or(file.sequence_parallel),
             zero: self.zero.or(file.zero),
             grad_dtype: self.grad_dtype.or(file.grad_dtype),
             attention: self.attention.or(file.attention),
-            no_sync: self.no_sync || file.no_sync,
+            no_sync: self.no_sync.or(file.no_sync),
             layers_per_stage: self.layers_per_stage.or(file.layers_per_stage),
-            slow: [self.slow, file.slow].concat(),
-            slow_link: [self.slow_link, file.slow_link].concat(),
+            slow: given_or(self.slow, file.slow),
+            slow_link: given_or(self.slow_link, file.slow_link),
             jitter: self.jitter.or(file.jitter),
             seed: self.seed.or(file.seed),
             config: self.config,
@@ -449,6 +450,11 @@ impl Settings {
             costs: self.costs.or(file.costs),
         }
     }
+}
+
+/// A list that is given takes the other's place.
+fn given_or(given: Vec<String>, other: Vec<String>) -> Vec<String> {
+    if given.is_empty() { other } else { given }
 }
 
 fn schedule_help() -> String {

@@ -72,11 +72,11 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
         overlap: settings.overlap != Some(OnOff::Off),
         methods: Methods {
             recompute: settings.recompute.unwrap_or_default(),
-            sequence_parallel: settings.sequence_parallel,
+            sequence_parallel: settings.sequence_parallel.unwrap_or_default(),
             zero: zero(settings.zero)?,
             grad_dtype: settings.grad_dtype.unwrap_or_default(),
             attention: settings.attention.unwrap_or_default(),
-            no_sync: settings.no_sync,
+            no_sync: settings.no_sync.unwrap_or_default(),
         },
         layers_per_stage: settings.layers_per_stage.clone(),
         disturbance: disturbance(settings)?,
@@ -98,12 +98,16 @@ fn disturbance(settings: &Settings) -> CliResult<Disturbance> {
             ))
         })
     };
-    let (pairs, links): (Vec<&String>, Vec<&String>) =
-        settings.slow_link.iter().partition(|text| {
-            text.split('=')
-                .next()
-                .is_some_and(|gpus| gpus.contains('-'))
-        });
+    let given = |list: &[String]| -> Vec<String> {
+        let none = |text: &&String| text.trim() == "none";
+        list.iter().filter(|text| !none(text)).cloned().collect()
+    };
+    let (slow, slow_link) = (given(&settings.slow), given(&settings.slow_link));
+    let (pairs, links): (Vec<&String>, Vec<&String>) = slow_link.iter().partition(|text| {
+        text.split('=')
+            .next()
+            .is_some_and(|gpus| gpus.contains('-'))
+    });
     let pair = |text: &String| {
         pair(text).ok_or_else(|| {
             CliError::refused(format!(
@@ -112,7 +116,7 @@ fn disturbance(settings: &Settings) -> CliResult<Disturbance> {
         })
     };
     Ok(Disturbance {
-        slow: settings.slow.iter().map(one).collect::<CliResult<_>>()?,
+        slow: slow.iter().map(one).collect::<CliResult<_>>()?,
         slow_links: links.into_iter().map(one).collect::<CliResult<_>>()?,
         slow_pairs: pairs.into_iter().map(pair).collect::<CliResult<_>>()?,
         jitter: jitter(settings.jitter)?,

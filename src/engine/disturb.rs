@@ -79,17 +79,19 @@ impl Disturbance {
             .retain(|pair| pair.ranks.into_iter().all(known));
     }
 
-    /// In words: `GPU 3 2 x slower`, `link 0-4 10 x slower`; or `no straggler`.
+    /// In words: `GPU 3 takes 2 × as long`, `link 0-4 takes 10 × as long`; or `no straggler`.
     pub fn describe(&self) -> String {
         let gpus = self.slow.iter();
-        let gpus = gpus.map(|slow| format!("GPU {} {} × slower", slow.rank, slow.factor));
+        let gpus = gpus.map(|slow| format!("GPU {} takes {} × as long", slow.rank, slow.factor));
         let links = self.slow_links.iter();
-        let links = links.map(|slow| format!("GPU {}'s links {} × slower", slow.rank, slow.factor));
+        let links =
+            links.map(|slow| format!("GPU {}'s links take {} × as long", slow.rank, slow.factor));
         let pairs = self.slow_pairs.iter().map(|pair| {
             let [one, other] = pair.ranks;
-            format!("link {one}-{other} {} × slower", pair.factor)
+            format!("link {one}-{other} takes {} × as long", pair.factor)
         });
-        let jitter = (self.jitter > 0.0).then(|| format!("jitter {} %", self.jitter * 100.0));
+        let jitter = (self.jitter > 0.0)
+            .then(|| format!("jitter {} %", (self.jitter * 1e4).round() / 100.0));
         let all: Vec<String> = gpus.chain(links).chain(pairs).chain(jitter).collect();
         if all.is_empty() {
             "no straggler".to_owned()

@@ -55,13 +55,28 @@ pub fn comparison(reports: &[&Report]) -> Comparison {
     let whole = picture(first);
     Comparison {
         title: format!("{} timelines on one time axis", reports.len()),
-        stamp: Stamp {
-            layout: String::new(),
-            ..whole.stamp
-        },
+        stamp: common(reports, whole.stamp),
         size: whole.size,
         theme: whole.theme,
         parts,
+    }
+}
+
+/// What all have in common of the first one's stamp; what differs is in the parts' names.
+fn common(reports: &[&Report], first: Stamp) -> Stamp {
+    let all = |of: fn(&Report) -> String, own: String| {
+        let same = reports.iter().all(|report| of(report) == own);
+        if same { own } else { String::new() }
+    };
+    Stamp {
+        layout: String::new(),
+        model: all(Report::model_line, first.model),
+        hardware: all(
+            |report| report.hardware_line().unwrap_or_default(),
+            first.hardware,
+        ),
+        engine: all(Report::engine_line, first.engine),
+        ..first
     }
 }
 

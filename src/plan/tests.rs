@@ -314,8 +314,5 @@ fn zero_moves_two_or_three_times_the_parameters_and_more_for_each_micro_batch() 
     assert!(close(shared(Zero::Parameters, 1), (passes, 1.0)));
     assert!(close(shared(Zero::Optimizer, 8), (1.0, 1.0)));
     assert!(close(shared(Zero::Gradients, 8), (1.0, 8.0)));
-    assert!(close(
-        shared(Zero::Parameters, 8),
-        (8.0 * passes, 8.0)
-    ));
+    assert!(close(shared(Zero::Parameters, 8), (8.0 * passes, 8.0)));
 }

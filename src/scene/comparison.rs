@@ -142,6 +142,8 @@ impl Comparison {
             with_memory |= timeline.rows().memory.is_some();
             let place = Point::new(margin, top);
             draw_end(&timeline, place, &mut canvas);
+            let note_at = Point::new(margin + width, top - sizes.body * 0.6);
+            timeline.draw_note(note_at, &mut canvas);
             scene.place(timeline.scene(), place);
             top += high;
         }

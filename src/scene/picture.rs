@@ -137,7 +137,7 @@ impl Picture {
         );
         let legend_top = height - foot + sizes.body * 0.8;
         let note_at = Point::new(margin + width, legend_top - sizes.body * 0.1);
-        self.draw_note(&timeline, note_at, sizes, &mut canvas);
+        timeline.draw_note(note_at, &mut canvas);
         let cards_top = legend_top + legend.height() + sizes.body * 0.8;
         let place = (Point::new(margin, cards_top), width);
         cards::draw(&self.cards, place, (palette, sizes), &mut canvas);
@@ -175,18 +175,6 @@ impl Picture {
         let whole = Viewport::whole(trace, room);
         let (from, to) = self.range.unwrap_or((whole.from, whole.to));
         Viewport { from, to, ..whole }
-    }
-
-    /// Says so if the picture has not room for all ranks.
-    fn draw_note(&self, timeline: &Timeline<'_>, at: Point, sizes: Sizes, canvas: &mut Canvas) {
-        if timeline.max_scroll() <= 0.0 {
-            return;
-        }
-        let shown = timeline.rows().between(0.0, timeline.plot().height).len();
-        let all = timeline.trace.ranks.len();
-        let style = Type::regular(sizes.small(), self.theme.palette().text_weak);
-        let note = format!("the first {shown} of {all} GPUs");
-        canvas.text(at, Anchor::End, style, note);
     }
 
     /// How high what lies under the timeline is.

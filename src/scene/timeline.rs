@@ -3,13 +3,13 @@
 use crate::trace::{Lane, Span, Stream, Trace};
 use crate::units::Nanos;
 
-use super::canvas::Canvas;
+use super::canvas::{Canvas, Type};
 use super::colour::Colour;
 use super::look::{Arrows, Hit, Look, Viewport};
 use super::overview::Overview;
 use super::rows::{Band, Rows, Track};
 use super::scale::Scale;
-use super::shape::{Point, Quad, Rect, Scene, Stroke};
+use super::shape::{Anchor, Point, Quad, Rect, Scene, Stroke};
 use super::tokens::Palette;
 use super::{arrows, axis, blocks, memory, names, traffic};
 
@@ -224,6 +224,18 @@ impl<'a> Timeline<'a> {
             background: palette.background,
             shapes: canvas.into_shapes(),
         }
+    }
+
+    /// Says so if there is not room for all ranks; its right end is `at`.
+    pub(super) fn draw_note(&self, at: Point, canvas: &mut Canvas) {
+        if self.max_scroll() <= 0.0 {
+            return;
+        }
+        let shown = self.rows.between(0.0, self.plot.height).len();
+        let all = self.trace.ranks.len();
+        let style = Type::regular(self.look.sizes.small(), self.palette().text_weak);
+        let note = format!("the first {shown} of {all} GPUs");
+        canvas.text(at, Anchor::End, style, note);
     }
 
     fn draw_row(&self, row: Row, canvas: &mut Canvas) {

@@ -44,10 +44,7 @@ impl Config {
         );
         all.extend(methods(self.methods, other.methods));
         let layers = match &self.layers_per_stage {
-            Some(counts) => {
-                let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
-                format!("layers {}", counts.join(", "))
-            }
+            Some(counts) => format!("layers {}", listed(counts)),
             None => "even stages".to_owned(),
         };
         let mut say = |changed: bool, text: String| all.extend(changed.then_some(text));
@@ -72,6 +69,12 @@ impl Config {
             difference.join(", ")
         }
     }
+}
+
+/// Numbers with commas between them.
+pub fn listed(numbers: &[usize]) -> String {
+    let all: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    all.join(", ")
 }
 
 fn switch(name: &str, on: bool) -> String {
@@ -147,11 +150,13 @@ impl Report {
         // Steps of other batches are told apart by what they get through.
         let batch = |report: &Self| report.config.layout.global_batch() * report.config.model.seq;
         let rate = |report: &Self| report.tokens_per_s.unwrap_or_default();
-        if first.is_some_and(|first| batch(first) != batch(self)) {
+        if let Some(own) = self.tokens_per_s
+            && first.is_some_and(|first| batch(first) != batch(self))
+        {
             parts.push(format!(
                 "{} tokens/s{}",
-                crate::units::large(rate(self)),
-                change(rate(self), rate)
+                crate::units::large(own),
+                change(own, rate)
             ));
         }
         parts.join(" · ")
@@ -182,7 +187,7 @@ mod tests {
             factor: 2.0,
         });
         let said = after.difference(&before).join("; ");
-        insta::assert_snapshot!(said, @"TP 2; GPipe; overlap off; layers 3, 2, 2, 1; GPU 3 2 × slower");
+        insta::assert_snapshot!(said, @"TP 2; GPipe; overlap off; layers 3, 2, 2, 1; GPU 3 takes 2 × as long");
         assert_eq!(before.name_beside(&before), "the same");
         let [first, second] = [&before, &after]
             .map(|config| Timeline::simulated(config, "simulated").unwrap().report);

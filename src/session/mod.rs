@@ -18,10 +18,11 @@ mod validate;
 mod words;
 mod worker;
 
+pub use beside::listed;
 pub use config::{Clock, Config, ConfigError, Costs};
 pub use fit::what_would_fit;
 pub use report::{MemoryReport, RankReport, Report, StepReport};
-pub use settings::{Framework, settings_of};
+pub use settings::{Framework, settings_of, unsaid};
 pub use snapshot::{Command, Curve, Replica, Snapshot, Status, StepRecord, SweepState, Timeline};
 pub use study::most_micro_batches;
 pub use sweep::{Fixed, Sweep, SweepRow, SweepSpec, TOP, sweep};

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::config::Config;
 use crate::hardware::Precision;
+use crate::schedule::ScheduleKind;
 use crate::shape::{Recompute, Zero};
 
 /// A program that trains.
@@ -24,6 +25,47 @@ pub fn settings_of(config: &Config, framework: Framework) -> String {
         Framework::Megatron => megatron(config),
         Framework::Deepspeed => deepspeed(config),
         Framework::Torchtitan => torchtitan(config),
+    }
+}
+
+/// What of a configuration a program's settings cannot say, if anything.
+pub fn unsaid(config: &Config, framework: Framework) -> Option<String> {
+    let schedule = match framework {
+        Framework::Torchtitan => torchtitan_schedule(config).is_none(),
+        Framework::Megatron | Framework::Deepspeed => {
+            let usual = ScheduleKind::one_f_one_b(config.layout.chunks);
+            config.custom.is_some() || config.layout.schedule != usual
+        }
+    };
+    let chunks = framework == Framework::Deepspeed && config.layout.chunks > 1;
+    let by_hand = config.layers_per_stage.is_some();
+    let all = [
+        (schedule, config.schedule_title()),
+        (chunks, "several chunks a GPU"),
+        (by_hand, "layers put on stages by hand"),
+    ];
+    let unsaid: Vec<&str> = all
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, what)| *what)
+        .collect();
+    (!unsaid.is_empty()).then(|| unsaid.join(", "))
+}
+
+/// What torchtitan calls the schedule, if it has it.
+fn torchtitan_schedule(config: &Config) -> Option<&'static str> {
+    if config.custom.is_some() {
+        return None;
+    }
+    match config.layout.schedule {
+        ScheduleKind::GPipe => Some("GPipe"),
+        ScheduleKind::OneFOneB => Some("1F1B"),
+        ScheduleKind::Interleaved => Some("Interleaved1F1B"),
+        ScheduleKind::LoopedBfs => Some("LoopedBFS"),
+        ScheduleKind::InterleavedZb => Some("InterleavedZeroBubble"),
+        ScheduleKind::ZbV => Some("ZBVZeroBubble"),
+        ScheduleKind::DualPipeV => Some("DualPipeV"),
+        ScheduleKind::ZbH1 | ScheduleKind::ZbH2 => None,
     }
 }
 
@@ -94,11 +136,7 @@ fn deepspeed(config: &Config) -> String {
 
 fn torchtitan(config: &Config) -> String {
     let (layout, model) = (&config.layout, &config.model);
-    let schedule = if layout.chunks > 1 {
-        "Interleaved1F1B"
-    } else {
-        "1F1B"
-    };
+    let schedule = torchtitan_schedule(config).unwrap_or("1F1B");
     let (replicate, shard) = if config.methods.zero == Zero::Off {
         (layout.dp, 1)
     } else {
@@ -158,5 +196,12 @@ mod tests {
         ];
         let said = frameworks.map(|framework| settings_of(&config, framework));
         insta::assert_snapshot!(said.join("---\n"));
+        assert_eq!(unsaid(&config, Framework::Megatron), None);
+        let mut other = config;
+        other.layout.schedule = ScheduleKind::ZbV;
+        other.layout.chunks = 2;
+        assert_eq!(unsaid(&other, Framework::Torchtitan), None);
+        let said = unsaid(&other, Framework::Deepspeed);
+        assert_eq!(said.as_deref(), Some("ZB-V, several chunks a GPU"));
     }
 }

@@ -12,8 +12,8 @@ use super::snapshot::{Curve, SweepState};
 use super::sweep::{SweepSpec, sweep};
 use super::trainer::simulate_step;
 
-/// Questions that may wait to be read.
-const QUEUE: usize = 64;
+/// Questions that may wait to be read: seconds of a number that is dragged.
+const QUEUE: usize = 256;
 /// A sweep tells its progress every so many layouts.
 const TELL_EVERY: usize = 100;
 /// The most points of a curve.
@@ -24,17 +24,16 @@ const MOST_POINTS: usize = 24;
 pub(super) enum Question {
     /// The bubble of a configuration against its micro-batches.
     Curve(Box<Config>),
-    /// Every legal layout; the last one asked for counts.
-    Sweep(Box<SweepSpec>),
-    /// No sweep any more.
-    EndSweep,
+    /// Every legal layout; the last one asked for counts. Or no sweep any more.
+    Sweep(Option<Box<SweepSpec>>),
 }
 
 /// The thread that answers; dropping it ends it, mid-sweep if need be.
 #[derive(Debug)]
 pub(super) struct Study {
-    questions: Option<SyncSender<Question>>,
-    /// Rises when a sweep that may be under way is no longer wanted.
+    /// Whoever asks hardly waits: a sweep ends when another is asked for.
+    questions: Option<SyncSender<(Question, u64)>>,
+    /// Rises with each question about sweeps: those before are no longer wanted.
     outdated: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -61,12 +60,11 @@ impl Study {
     }
 
     pub(super) fn ask(&self, question: Question) {
-        if !matches!(question, Question::Curve(_)) {
-            self.outdated.fetch_add(1, Ordering::Relaxed);
-        }
+        let of_sweeps = u64::from(matches!(question, Question::Sweep(_)));
+        let count = self.outdated.fetch_add(of_sweeps, Ordering::Relaxed) + of_sweeps;
         if let Some(questions) = &self.questions {
             // Fails only if the thread is gone, which has told why.
-            drop(questions.send(question));
+            drop(questions.send((question, count)));
         }
     }
 }
@@ -91,11 +89,12 @@ struct Plot {
 }
 
 struct Student {
-    inbox: Receiver<Question>,
+    inbox: Receiver<(Question, u64)>,
     shared: Arc<Shared>,
     outdated: Arc<AtomicU64>,
     curve: Option<Plot>,
-    sweep: Option<Box<SweepSpec>>,
+    /// With the count of questions about sweeps when it was asked for.
+    sweep: Option<(Box<SweepSpec>, u64)>,
 }
 
 impl Student {
@@ -110,9 +109,9 @@ impl Student {
                 self.inbox.try_recv()
             };
             match next {
-                Ok(Question::Curve(config)) => self.start_curve(*config),
-                Ok(Question::Sweep(spec)) => self.sweep = Some(spec),
-                Ok(Question::EndSweep) => {
+                Ok((Question::Curve(config), _)) => self.start_curve(*config),
+                Ok((Question::Sweep(Some(spec)), count)) => self.sweep = Some((spec, count)),
+                Ok((Question::Sweep(None), _)) => {
                     self.sweep = None;
                     self.shared.change(|snapshot| snapshot.sweep = None);
                 }
@@ -129,8 +128,8 @@ impl Student {
                 Some(micro_batches) => self.add_point(micro_batches),
                 None => self.curve = None,
             }
-        } else if let Some(spec) = self.sweep.take() {
-            self.run_sweep(&spec);
+        } else if let Some((spec, count)) = self.sweep.take() {
+            self.run_sweep(&spec, count);
         }
     }
 
@@ -163,16 +162,15 @@ impl Student {
         });
     }
 
-    fn run_sweep(&self, spec: &SweepSpec) {
-        let before = self.outdated.load(Ordering::Relaxed);
+    fn run_sweep(&self, spec: &SweepSpec, count: u64) {
         let tell = |state: SweepState| {
             self.shared.change(|snapshot| snapshot.sweep = Some(state));
         };
         let found = sweep(spec, &mut |done, all| {
-            if self.outdated.load(Ordering::Relaxed) != before {
+            if self.outdated.load(Ordering::Relaxed) != count {
                 return ControlFlow::Break(());
             }
-            if done.is_multiple_of(TELL_EVERY) {
+            if done.is_multiple_of(TELL_EVERY) || all - done < TELL_EVERY {
                 tell(SweepState::Running { done, all });
             }
             ControlFlow::Continue(())

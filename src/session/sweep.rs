@@ -95,7 +95,8 @@ pub struct Sweep {
     pub pareto: Vec<SweepRow>,
 }
 
-/// Sweeps; `progress` is told how many of how many layouts are done, and may end it: then nothing is found.
+/// Sweeps; `progress` is told how many of how many layouts are done, the best of them counted again when they are
+/// simulated, and may end it: then nothing is found.
 pub fn sweep(
     spec: &SweepSpec,
     progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
@@ -104,15 +105,13 @@ pub fn sweep(
     let candidates = spec.candidates();
     let mut rows = Vec::with_capacity(candidates.len());
     for (done, config) in candidates.iter().enumerate() {
-        if progress(done, candidates.len()).is_break() {
+        let simulated = candidates.len().min(2 * spec.top);
+        if progress(done, candidates.len() + simulated).is_break() {
             return Ok(None);
         }
         let pricing = config.pricing();
         let one = estimate(&config.layout, &config.model_load(), pricing.as_ref())?;
         rows.push(spec.row(config, one.step, one.memory, one.bubble));
-    }
-    if progress(candidates.len(), candidates.len()).is_break() {
-        return Ok(None);
     }
     let fitting = rows.iter().filter(|row| row.fits).count();
     let layouts = rows.len();
@@ -126,8 +125,15 @@ pub fn sweep(
     let pareto = rows.iter().filter(|row| row.pareto).copied().collect();
     // Twice as many as are told, lest closed forms a few per cent off leave out one of the best.
     rows.truncate(2 * spec.top);
-    for row in &mut rows {
+    let all = layouts + rows.len();
+    for (done, row) in rows.iter_mut().enumerate() {
+        if progress(layouts + done, all).is_break() {
+            return Ok(None);
+        }
         *row = spec.simulated(row)?;
+    }
+    if progress(all, all).is_break() {
+        return Ok(None);
     }
     if fitting > 0 {
         rows.sort_by(|a, b| a.step_s.total_cmp(&b.step_s));

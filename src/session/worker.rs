@@ -28,7 +28,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a session; `changed` is called from its thread whenever there is a new snapshot.
+    /// Starts a session; `changed` is called from its threads whenever there is a new snapshot.
     pub fn start(
         config: Config,
         changed: impl Fn() + Send + Sync + 'static,
@@ -56,8 +56,7 @@ impl Session {
     pub fn send(&self, command: Command) {
         match command {
             Command::Curve(config) => self.study.ask(Question::Curve(config)),
-            Command::Sweep(Some(spec)) => self.study.ask(Question::Sweep(spec)),
-            Command::Sweep(None) => self.study.ask(Question::EndSweep),
+            Command::Sweep(spec) => self.study.ask(Question::Sweep(spec)),
             Command::Configure(_) | Command::Reset | Command::TrainUntil(_) => self.order(command),
         }
     }
@@ -420,12 +419,28 @@ mod tests {
         let session = Session::start(small(), || {}).unwrap();
         let mut config = small();
         config.model = crate::shape::ModelShape::preset("gpt3-175b").unwrap();
-        let spec = SweepSpec::around(&config, 1 << 14);
+        config.hardware = crate::hardware::Hardware::profile("h100").unwrap();
+        let spec = SweepSpec {
+            global_batch: 3072,
+            top: 1000,
+            ..SweepSpec::around(&config, 3072)
+        };
         session.send(Command::Sweep(Some(Box::new(spec))));
-        let running = |snapshot: &Snapshot| snapshot.sweep.is_some();
-        until(&session, running);
+        let far = |snapshot: &Snapshot| match &snapshot.sweep {
+            Some(SweepState::Running { done, .. }) => *done >= 500,
+            Some(SweepState::Found { .. } | SweepState::Refused(_)) => panic!("it was no long one"),
+            None => false,
+        };
+        until(&session, far);
         session.send(Command::Sweep(None));
         until(&session, |snapshot| snapshot.sweep.is_none());
+        // Another is found although the first would have gone on for long.
+        session.send(Command::Sweep(Some(Box::new(SweepSpec::around(
+            &small(),
+            8,
+        )))));
+        let found = |snapshot: &Snapshot| matches!(snapshot.sweep, Some(SweepState::Found { .. }));
+        until(&session, found);
         // Dropping it joins both threads.
     }
 }

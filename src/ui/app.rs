@@ -115,14 +115,18 @@ impl App {
             Wish::Dismiss => self.dismiss(),
             Wish::Travel(travel) => self.run.travel(travel),
             Wish::Look(look) => self.look(look),
-            Wish::Show(show) => self.view.show(show),
+            Wish::Show(show) => {
+                self.view.show(show);
+                if !self.view.sweeping {
+                    self.sweep.end(&self.run);
+                }
+            }
             Wish::Point(rank) => self.attention.pointed = rank,
             Wish::Choose(rank) => self.choose(rank),
             Wish::Select(hit) => self.attention.selected = hit,
             Wish::Sweep(spec) => self.run.ask(Command::Sweep(Some(spec))),
             Wish::Load(config) => {
-                self.run.load(*config);
-                self.view.sweeping = false;
+                self.view.sweeping = !self.run.load(*config);
             }
             Wish::Keep => {
                 let shown = self.run.timeline().filter(|_| !self.run.is_behind());

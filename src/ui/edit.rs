@@ -178,7 +178,8 @@ impl Change {
             Self::Straggler(_, Some(rank)) => rank.to_string(),
             Self::Slower(_, percent) => what_if::slower_text(*percent),
             Self::Jitter(percent) => format!("{percent} %"),
-            Self::Layers(layers) => format!("{layers:?}"),
+            Self::Layers(None) => "even".to_owned(),
+            Self::Layers(Some(layers)) => crate::session::listed(layers),
         };
         format!("{} {value}", self.field().name())
     }
@@ -221,7 +222,12 @@ impl Change {
                 *list = what_if::with_factor(list, percent);
             }
             Self::Jitter(percent) => config.disturbance.jitter = f64::from(percent) / 100.0,
-            Self::Layers(ref layers) => config.layers_per_stage.clone_from(layers),
+            Self::Layers(ref layers) => {
+                let by_hand = layers
+                    .clone()
+                    .filter(|layers| *layers != what_if::even(&config));
+                config.layers_per_stage = by_hand;
+            }
         }
         // What was put on stages by hand, or on GPUs, does not go with others.
         if stages != (config.stages(), config.model.layers) {

@@ -225,10 +225,18 @@ impl Run {
         }
     }
 
-    /// Takes another configuration as a whole.
-    pub(super) fn load(&mut self, config: Config) {
-        if config.check().is_ok() {
-            self.configure(config, None);
+    /// Takes another configuration as a whole; whether it can be. A refusal is told at the schedule.
+    pub(super) fn load(&mut self, config: Config) -> bool {
+        let change = Change::Schedule(config.layout.schedule);
+        match config.check() {
+            Ok(()) => {
+                self.configure(config, Some(change));
+                true
+            }
+            Err(error) => {
+                self.refusal = Some(refuse(&self.config, change, &error));
+                false
+            }
         }
     }
 

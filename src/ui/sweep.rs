@@ -6,7 +6,9 @@ use eframe::egui::{
 };
 
 use crate::scene::fonts::Weight as FontWeight;
-use crate::session::{Config, Framework, Sweep, SweepRow, SweepSpec, SweepState, settings_of};
+use crate::session::{
+    Command, Config, Framework, Sweep, SweepRow, SweepSpec, SweepState, settings_of, unsaid,
+};
 use crate::shape::Recompute;
 use crate::units::{Bytes, Nanos, large, percent};
 
@@ -44,6 +46,14 @@ impl SweepPanel {
         }
     }
 
+    /// Nobody looks any more: what is under way ends, and what was found stays.
+    pub(super) fn end(&mut self, run: &Run) {
+        if let Some(SweepState::Running { .. }) = run.snapshot().sweep {
+            run.ask(Command::Sweep(None));
+            self.asked = None;
+        }
+    }
+
     /// Shows the panel, and asks for what it shows.
     pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
         self.head(ui, run, view, wishes);
@@ -53,9 +63,9 @@ impl SweepPanel {
             self.asked = Some(wanted);
         }
         match &run.snapshot().sweep {
-            None => {
-                ui.label(RichText::new("Asking for every legal layout …").weak());
-            }
+            // Not yet, or still of what was asked for before.
+            None => asking(ui),
+            Some(SweepState::Found { spec, .. }) if self.asked.as_ref() != Some(spec) => asking(ui),
             Some(SweepState::Running { done, all }) => {
                 let share = *done as f32 / (*all).max(1) as f32;
                 ui.add(ProgressBar::new(share).text(format!("{done} of {all} layouts")));
@@ -299,6 +309,10 @@ fn ranges(points: &[(f64, f64)], capacity: f64) -> Ranges {
     }
 }
 
+fn asking(ui: &mut Ui) {
+    ui.label(RichText::new("Asking for every legal layout …").weak());
+}
+
 /// What was looked at, and what the plot's line is.
 fn summary(spec: &SweepSpec, found: &Sweep) -> String {
     let memory = spec.base.hardware.memory();
@@ -485,7 +499,11 @@ pub(super) fn copy_as(ui: &mut Ui, config: &Config) {
     for (name, framework) in programs {
         let button = ui.button(name);
         let hint = format!("The settings of {name} for this layout, to the clipboard");
-        if button.on_hover_text(hint).clicked() {
+        let button = match unsaid(config, framework) {
+            Some(unsaid) => button.on_hover_text(format!("{hint}. It cannot say: {unsaid}")),
+            None => button.on_hover_text(hint),
+        };
+        if button.clicked() {
             ui.ctx().copy_text(settings_of(config, framework));
         }
     }

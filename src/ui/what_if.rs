@@ -5,7 +5,7 @@ use eframe::egui::{CollapsingHeader, RichText, Ui};
 use crate::engine::{Disturbance, Slow};
 use crate::mesh::split_layers;
 use crate::scene::fonts::Weight as FontWeight;
-use crate::session::Config;
+use crate::session::{Config, listed};
 
 use super::controls::choice_with_refusal;
 use super::edit::{Change, Field};
@@ -63,17 +63,21 @@ pub(super) fn list_of(disturbance: &mut Disturbance, field: Field) -> (&mut Vec<
     }
 }
 
-/// In words: `2 × slower`.
+/// In words: `2 × as long`.
 pub(super) fn slower_text(percent: u32) -> String {
-    format!("{} × slower", f64::from(percent) / 100.0)
+    format!("{} × as long", f64::from(percent) / 100.0)
 }
 
 /// Layers of each stage, by hand or as they lie.
 pub(super) fn layers(config: &Config) -> Vec<usize> {
-    config.layers_per_stage.clone().unwrap_or_else(|| {
-        let split = split_layers(config.model.layers, config.stages());
-        split.iter().map(ExactSizeIterator::len).collect()
-    })
+    let by_hand = config.layers_per_stage.clone();
+    by_hand.unwrap_or_else(|| even(config))
+}
+
+/// Layers of each stage as they usually lie.
+pub(super) fn even(config: &Config) -> Vec<usize> {
+    let split = split_layers(config.model.layers, config.stages());
+    split.iter().map(ExactSizeIterator::len).collect()
 }
 
 /// A layer moved over the boundary after `stage`, to the left or to the right; nothing if there is none to move.
@@ -90,7 +94,7 @@ pub(super) fn moved(layers: &[usize], stage: usize, left: bool) -> Option<Vec<us
     Some(layers)
 }
 
-/// Shows the section; `heading` is its name's look.
+/// Shows the section.
 pub(super) fn show(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
     let sizes = view.sizes();
     ui.add_space(sizes.gap() * 0.8);
@@ -100,7 +104,7 @@ pub(super) fn show(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wis
         changed.push(config.disturbance.describe());
     }
     if let Some(layers) = &config.layers_per_stage {
-        changed.push(format!("layers {layers:?}"));
+        changed.push(format!("layers {}", listed(layers)));
     }
     // What is changed is told even while the section is folded.
     let (text, ink) = if changed.is_empty() {
