@@ -237,8 +237,9 @@ impl App {
             .fill(theme::color(self.view.palette().background))
             .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.5) as i8));
         let window = ui.ctx().content_rect().height();
-        // A table of layouts takes the panels' room.
-        let open = !self.view.panels().is_empty() && !self.view.sweeping;
+        // A table of layouts takes the panels' room, and so do timelines one above the other.
+        let crowded = self.compared_rows() as f32 * em * 1.6 > window * 0.45;
+        let open = !self.view.panels().is_empty() && !self.view.sweeping && !crowded;
         let panels = if open {
             dock::height(&self.view, window)
         } else {
@@ -264,6 +265,14 @@ impl App {
                     dock::show(ui, stage, &self.bubbles, wishes);
                 }
             });
+    }
+
+    /// Rows of all timelines, where there are several.
+    fn compared_rows(&self) -> usize {
+        let kept = self.kept.steps().iter();
+        let rows: usize = kept.map(|step| step.trace.ranks.len()).sum();
+        let own = self.run.timeline().filter(|_| rows > 0);
+        rows + own.map_or(0, |step| step.trace.ranks.len())
     }
 
     fn lay_out_timeline(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
