@@ -574,7 +574,7 @@ fn files_that_cannot_be_read_are_refused_with_the_place() {
     write("bad.csv", "0F0,0B0\n1F0,1X0\n");
     insta::assert_snapshot!(refusal("schedule --schedule bad.csv"), @r#"error: bad.csv: row 2, cell 2: "1X0" is not an action such as 2F3 or (0F3;3B1)OVERLAP_F_B"#);
     write("other.json", "{\"traceEvents\": []}");
-    insta::assert_snapshot!(refusal("view other.json"), @"error: cannot read other.json: it was not written by Shardscope; only .json, .json.gz and .csv exports of Shardscope can be read");
+    insta::assert_snapshot!(refusal("view other.json"), @"error: cannot read other.json: no trace events are in other.json; give a trace of PyTorch's profiler, or another in Chrome's JSON format");
     insta::assert_snapshot!(refusal("view none.json"), @"error: cannot read none.json: No such file or directory (os error 2); check that the file exists and is whole");
 }
 

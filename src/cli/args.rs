@@ -44,7 +44,8 @@ pub(super) enum Verb {
     Sweep(SweepArgs),
     /// Reckon steps of two or more layouts, and draw them one above the other on one time axis
     Compare(CompareArgs),
-    /// Read files that `run` or `simulate` wrote: print their figures, or write them in another format
+    /// Read files that `run` or `simulate` wrote, or traces of `PyTorch`'s profiler and others in Chrome's format: print
+    /// their figures, or write them in another format
     View(ViewArgs),
     /// Say what can train on this machine
     Devices(DevicesArgs),
@@ -354,7 +355,8 @@ pub(super) struct Against {
 /// `view`.
 #[derive(Debug, Args)]
 pub(super) struct ViewArgs {
-    /// Files that Shardscope wrote: .json, .json.gz or .csv
+    /// A file that Shardscope wrote (.json, .json.gz, .csv), or files of another program, one a rank: .json, .json.gz, a
+    /// folder of them, a .tar or .tar.gz
     #[arg(required = true, value_name = "TRACE")]
     pub(super) files: Vec<PathBuf>,
 

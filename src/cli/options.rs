@@ -342,20 +342,6 @@ impl ScheduleOptions {
 impl ViewOptions {
     fn new(args: ViewArgs) -> CliResult<Self> {
         let output = Output::new(args.output)?;
-        if args.files.len() > 1 && !output.files.is_empty() {
-            return Err(CliError::refused(format!(
-                "--out writes one timeline, but {} files are given",
-                args.files.len()
-            ))
-            .hint("call `shardscope view` once for each file"));
-        }
-        if args.files.len() > 1 && output.answer == Answer::Json {
-            return Err(CliError::refused(format!(
-                "--json prints one object, but {} files are given",
-                args.files.len()
-            ))
-            .hint("call `shardscope view` once for each file"));
-        }
         Ok(Self {
             files: args.files,
             output,

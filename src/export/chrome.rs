@@ -21,6 +21,8 @@ struct Header<'a> {
     format: u32,
     ranks: &'a [RankInfo],
     labels: &'a [Label],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    tracks: &'a [String],
     memory: &'a [Memory],
     arrows: &'a [Arrow],
     makespan: Nanos,
@@ -49,6 +51,7 @@ pub fn chrome(export: &Export<'_>) -> String {
         format: FORMAT,
         ranks: &trace.ranks,
         labels: &trace.labels,
+        tracks: &trace.tracks,
         memory: &trace.memory,
         arrows: &trace.arrows,
         makespan: trace.makespan,
@@ -136,7 +139,10 @@ impl std::fmt::Display for Micros {
 fn name_tracks(trace: &Trace, events: &mut Events) {
     let overview = Overview::new(trace);
     for (row, &pid) in overview.order.iter().enumerate() {
-        let name = text_of(&format!("GPU {}", trace.ranks[pid].rank));
+        let name = match trace.tracks.get(pid) {
+            Some(track) => text_of(track),
+            None => text_of(&format!("GPU {}", trace.ranks[pid].rank)),
+        };
         events.add(format_args!(
             "{{\"ph\":\"M\",\"pid\":{pid},\"name\":\"process_name\",\"args\":{{\"name\":{name}}}}}"
         ));

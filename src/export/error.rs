@@ -63,6 +63,18 @@ pub enum ExportError {
         /// The most that is read.
         limit: u64,
     },
+    /// A folder or an archive without traces.
+    #[error("{path} holds no trace: neither .json nor .json.gz files are in it")]
+    Empty {
+        /// The folder or archive.
+        path: PathBuf,
+    },
+    /// Several files, one of which is ours.
+    #[error("{path} was written by Shardscope and holds all ranks of a run; open it by itself")]
+    Several {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file that is no trace of ours.
     #[error("cannot read {path}: {source}")]
     Import {

@@ -14,7 +14,7 @@ use super::error::ExportError;
 use super::{Export, Format, drawn};
 
 /// The most bytes a trace may have, unpacked.
-const MOST_BYTES: u64 = 1 << 30;
+pub(super) const MOST_BYTES: u64 = 1 << 30;
 
 /// Writes `export` in the format that the ending of `path` stands for.
 ///

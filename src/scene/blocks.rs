@@ -5,6 +5,7 @@ use crate::units::{Nanos, Rank};
 
 use super::canvas::{Canvas, Type};
 use super::colour::Colour;
+use super::overview::is_communication;
 use super::runs::{Run, runs};
 use super::shape::{Anchor, Hatch, Point, Quad, Rect, Stroke};
 use super::timeline::{Row, Timeline};
@@ -139,6 +140,13 @@ fn draw_pass(timeline: &Timeline<'_>, row: Row, run: Run<'_>, canvas: &mut Canva
         rect.width -= 1.0;
     }
     let radius = timeline.look.sizes.radius().min(rect.width / 4.0);
+    if span.phase == Phase::Waiting {
+        let palette = timeline.palette();
+        let waits = Quad::new(rect, palette.waiting_bed).hatched(Hatch::Waiting(palette.waiting));
+        canvas.quad(waits.rounded(radius));
+        draw_pill(timeline, rect, "waiting", canvas);
+        return;
+    }
     canvas.quad(Quad::new(rect, colour).rounded(radius));
     let rank = timeline.trace.ranks[row.rank_index].rank;
     let label = timeline.trace.label(span.label);
@@ -149,6 +157,8 @@ fn pass_colour(timeline: &Timeline<'_>, row: Row, span: &Span) -> Colour {
     let palette = timeline.palette();
     let label = timeline.trace.label(span.label);
     let colour = match (label.kind, label.pass) {
+        (Kind::Kernel, _) => palette.forward,
+        (kind, None) if is_communication(kind) => palette.all_reduce,
         (Kind::Optimizer, _) | (_, None) => palette.optimizer,
         (_, Some(pass)) => {
             let chunk = timeline.overview.chunk(row.rank_index, label.stage);
@@ -195,8 +205,17 @@ fn names(label: &Label) -> Vec<String> {
     match (label.kind, label.pass) {
         (_, Some(pass)) => vec![label.short(), pass.letter().to_string()],
         (Kind::Optimizer, None) => ["optimizer", "opt", "O"].map(str::to_owned).to_vec(),
+        (Kind::Kernel, None) => vec![label.short(), kernel(&label.name)],
         (_, None) => vec![label.short()],
     }
+}
+
+/// A kernel's own name, without what it returns, where it lives, its template's and its own arguments.
+fn kernel(name: &str) -> String {
+    let name = name.strip_prefix("void ").unwrap_or(name);
+    let end = name.find(['<', '(']).unwrap_or(name.len());
+    let path = &name[..end];
+    path.rsplit("::").next().unwrap_or(path).to_owned()
 }
 
 /// Within passes wide enough: when they transfer or wait instead of computing.

@@ -95,6 +95,13 @@ fn entries(holds: Holds, palette: &Palette) -> Vec<(Quad, &'static str)> {
             "W weight-gradient",
         ),
         (holds.optimizer, plain(palette.optimizer), "optimizer"),
+        (holds.kernels, plain(palette.forward), "compute kernel"),
+        (
+            holds.communication,
+            plain(palette.all_reduce),
+            "communication",
+        ),
+        (holds.others, plain(palette.optimizer), "copies and others"),
         (holds.sends, plain(palette.send), "send"),
         (
             holds.tp,

@@ -35,6 +35,9 @@ pub(super) fn column(trace: &Trace, overview: &Overview, (rows, sizes): (&Rows, 
 
 /// What a rank is called.
 pub(super) fn name(trace: &Trace, rank_index: usize) -> String {
+    if let Some(track) = trace.tracks.get(rank_index) {
+        return track.clone();
+    }
     let info = &trace.ranks[rank_index];
     match info.count {
         1 => format!("GPU {}", info.rank),
@@ -44,6 +47,10 @@ pub(super) fn name(trace: &Trace, rank_index: usize) -> String {
 
 /// Where a rank stands, along the axes that are more than one long.
 pub(super) fn place(overview: &Overview, trace: &Trace, rank_index: usize) -> String {
+    // Streams and threads of other programs stand nowhere.
+    if !trace.tracks.is_empty() {
+        return String::new();
+    }
     let info = &trace.ranks[rank_index];
     let (replicas, positions, slices) = overview.degrees;
     let mut parts = Vec::new();

@@ -16,6 +16,12 @@ pub struct Holds {
     pub passes: [bool; 4],
     /// The optimizer's step.
     pub optimizer: bool,
+    /// Kernels, of other programs' traces.
+    pub kernels: bool,
+    /// Communication kernels among them.
+    pub communication: bool,
+    /// Copies, and what threads do.
+    pub others: bool,
     /// Sends between stages.
     pub sends: bool,
     /// Sends to both neighbours at once.
@@ -53,6 +59,9 @@ impl Holds {
         Self {
             passes,
             optimizer: self.optimizer || other.optimizer,
+            kernels: self.kernels || other.kernels,
+            communication: self.communication || other.communication,
+            others: self.others || other.others,
             sends: self.sends || other.sends,
             sends_overlap: self.sends_overlap || other.sends_overlap,
             tp: self.tp || other.tp,
@@ -246,6 +255,9 @@ fn holds(trace: &Trace) -> Holds {
                 (Stream::Compute, Phase::Transfer) => holds.exposed = true,
                 (Stream::Passes, _) => {
                     holds.optimizer |= label.kind == Kind::Optimizer;
+                    holds.kernels |= label.kind == Kind::Kernel;
+                    holds.others |= matches!(label.kind, Kind::Copy | Kind::Other);
+                    holds.communication |= is_communication(label.kind);
                     if let Some(pass) = label.pass {
                         holds.passes[pass as usize] = true;
                     }
@@ -264,6 +276,22 @@ fn holds(trace: &Trace) -> Holds {
         }
     }
     holds
+}
+
+/// Whether ranks do it together.
+pub(super) fn is_communication(kind: Kind) -> bool {
+    match kind {
+        Kind::AllReduce | Kind::ReduceScatter | Kind::AllGather | Kind::Collective | Kind::Send => {
+            true
+        }
+        Kind::Pass
+        | Kind::Segment
+        | Kind::Optimizer
+        | Kind::Kernel
+        | Kind::Copy
+        | Kind::End
+        | Kind::Other => false,
+    }
 }
 
 fn shares(kind: Kind) -> bool {

@@ -42,6 +42,12 @@ pub enum Kind {
     AllGather,
     /// A send to another rank.
     Send,
+    /// Another collective, of other programs.
+    Collective,
+    /// A kernel of a GPU, of other programs.
+    Kernel,
+    /// A copy to, from or on a GPU.
+    Copy,
     /// Nothing more to do in this step.
     End,
     /// Anything else, from files of others.
@@ -227,6 +233,10 @@ pub struct Trace {
     pub lanes: Vec<Lane>,
     /// Memory of each rank, in their order; empty where it is not known.
     pub memory: Vec<Memory>,
+    /// What each row is called, where rows are not ranks of a run but streams and threads of another program; in the
+    /// order of `ranks`, or empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tracks: Vec<String>,
     /// Sends with their receivers.
     pub arrows: Vec<Arrow>,
     /// The end of the step.

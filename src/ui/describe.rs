@@ -106,7 +106,10 @@ fn why_idle(trace: &Trace, rank: Rank, hit: &Hit, label: &Label) -> String {
         | Kind::AllReduce
         | Kind::ReduceScatter
         | Kind::AllGather
+        | Kind::Collective
         | Kind::Send
+        | Kind::Kernel
+        | Kind::Copy
         | Kind::End
         | Kind::Other => "has no pass left in this step".to_owned(),
     }

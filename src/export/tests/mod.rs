@@ -1,4 +1,5 @@
 //! Tests of the exporters: each format is what it claims to be, and traces come back as they went.
 
+mod foreign;
 mod pictures;
 mod round_trip;

@@ -6,7 +6,7 @@ use super::super::{Span, Stream, Trace};
 use super::{ImportError, damaged};
 
 /// No step is longer (2.3 years), so that sums and products of times stay in range.
-const LONGEST: Nanos = Nanos(1 << 56);
+pub(super) const LONGEST: Nanos = Nanos(1 << 56);
 /// No rank has more memory (an exbibyte).
 const LARGEST: Bytes = Bytes(1 << 60);
 /// There are no more ranks.
@@ -45,6 +45,9 @@ pub(super) fn trace(trace: &Trace) -> Result<(), ImportError> {
     }
     if !trace.memory.is_empty() && trace.memory.len() != trace.ranks.len() {
         return Err(damaged("memory is there for some ranks only"));
+    }
+    if !trace.tracks.is_empty() && trace.tracks.len() != trace.ranks.len() {
+        return Err(damaged("rows have names for some of them only"));
     }
     let dangling = |label: u32| label as usize >= trace.labels.len();
     if trace.arrows.iter().any(|arrow| dangling(arrow.label.0)) {

@@ -25,6 +25,8 @@ struct Header {
     format: u32,
     ranks: Vec<RankInfo>,
     labels: Vec<Label>,
+    #[serde(default)]
+    tracks: Vec<String>,
     memory: Vec<Memory>,
     arrows: Vec<Arrow>,
     makespan: Nanos,
@@ -66,6 +68,7 @@ pub fn chrome(text: &[u8]) -> Result<Imported, ImportError> {
         });
     }
     let mut trace = Trace::new(header.ranks, header.labels);
+    trace.tracks = header.tracks;
     trace.memory = header.memory;
     trace.arrows = header.arrows;
     trace.makespan = header.makespan;

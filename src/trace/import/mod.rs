@@ -1,11 +1,21 @@
-//! Reads traces from files that Shardscope wrote. Whatever else comes in is an error, never a panic.
+//! Reads traces from files that Shardscope wrote, and Chrome JSON of others, PyTorch's profiler first. Whatever else comes
+//! in is an error, never a panic.
 
+mod align;
 mod check;
 mod chrome;
 mod csv;
+mod events;
+mod foreign;
+mod kernels;
+mod scan;
+#[cfg(test)]
+mod tests;
 
 pub use chrome::{FORMAT, chrome};
 pub use csv::{COLUMNS, csv};
+pub use foreign::{Foreign, ForeignFile, foreign};
+pub use kernels::GpuFigures;
 
 use serde_json::Value;
 
@@ -34,6 +44,17 @@ pub enum ImportError {
         "it was not written by Shardscope; only .json, .json.gz and .csv exports of Shardscope can be read"
     )]
     Foreign,
+    /// Whoever wanted it wants it no longer.
+    #[error("it was not read to its end")]
+    Stopped,
+    /// No trace at all.
+    #[error(
+        "no trace events are in {file}; give a trace of PyTorch's profiler, or another in Chrome's JSON format"
+    )]
+    NoEvents {
+        /// Which file.
+        file: String,
+    },
     /// A picture, which holds no times.
     #[error("a picture cannot be read back; give the .json, .json.gz or .csv of the same run")]
     Picture,

@@ -1,0 +1,170 @@
+//! Clocks of several ranks made one: collectives end for all their members at once.
+
+use std::collections::BTreeMap;
+
+use super::events::File;
+use super::kernels::{Class, class};
+
+/// Ends of matched collectives may be so far apart on aligned clocks, in nanoseconds, or by this share of how long they
+/// take, and still be trusted.
+const TRUSTED: i64 = 50_000;
+const TRUSTED_SHARE: f64 = 0.1;
+
+/// A collective of several files: for each file its place among that file's events.
+#[derive(Clone, Debug)]
+pub(super) struct Matched {
+    /// File, and place among its events.
+    pub(super) members: Vec<(usize, u32)>,
+}
+
+/// What aligning came to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Alignment {
+    /// Added to each file's times; nothing where a file's clock could not be aligned with the first one's.
+    pub(super) offsets: Vec<Option<i64>>,
+    /// Collectives that were matched, in order.
+    pub(super) matched: Vec<Matched>,
+    /// What is to be said about it.
+    pub(super) notes: Vec<String>,
+}
+
+/// Calls of one collective, in order, as places among a file's events.
+type Calls<'a> = BTreeMap<(&'a [u8], &'a [u8]), Vec<u32>>;
+
+fn calls<'a>(file: &File<'a>) -> Calls<'a> {
+    let mut calls: Calls<'a> = BTreeMap::new();
+    let all = (0_u32..).zip(&file.events);
+    let mut kernels: Vec<(i64, u32)> = all
+        .filter(|(_, event)| {
+            event.of == super::events::Of::Gpu
+                && class(file.names.list[event.name as usize]) == Class::Communication
+        })
+        .map(|(index, event)| (event.start, index))
+        .collect();
+    kernels.sort_unstable();
+    for (_, index) in kernels {
+        let event = &file.events[index as usize];
+        let said = file.comms.get(&index).copied().unwrap_or_default();
+        let name = said.name.unwrap_or(file.names.list[event.name as usize]);
+        let group = said.group.unwrap_or_default();
+        calls.entry((group, name)).or_default().push(index);
+    }
+    calls
+}
+
+/// Matches the collectives of files that may be ranks of one run, and aligns their clocks with the first one's.
+pub(super) fn align(files: &[File<'_>]) -> Alignment {
+    let Some(first) = files.first() else {
+        return Alignment::default();
+    };
+    let all: Vec<Calls<'_>> = files.iter().map(calls).collect();
+    let mut result = Alignment {
+        offsets: vec![Some(0); 1],
+        ..Alignment::default()
+    };
+    for (index, file) in files.iter().enumerate().skip(1) {
+        let offset = match offset((first, &all[0]), (file, &all[index])) {
+            Ok(offset) => Some(offset),
+            Err(why) => {
+                result.notes.push(format!(
+                    "file {}: its clock is not aligned with the first one's: {why}",
+                    index + 1
+                ));
+                None
+            }
+        };
+        result.offsets.push(offset);
+    }
+    result.matched = matched(&all, &result.offsets);
+    result
+}
+
+/// What brings `other`'s clock to `first`'s: the median distance of the ends of what both took part in.
+fn offset(
+    (first, own): (&File<'_>, &Calls<'_>),
+    (other, others): (&File<'_>, &Calls<'_>),
+) -> Result<i64, String> {
+    let mut apart: Vec<i64> = Vec::new();
+    let mut lengths: Vec<i64> = Vec::new();
+    let mut uneven = 0;
+    for (key, calls) in own {
+        let Some(same) = others.get(key) else {
+            continue;
+        };
+        if same.len() != calls.len() {
+            uneven += 1;
+            continue;
+        }
+        for (&here, &there) in calls.iter().zip(same) {
+            let (here, there) = (&first.events[here as usize], &other.events[there as usize]);
+            let end = |file: &File<'_>, at: i64| i128::from(at) + i128::from(file.base);
+            let distance = end(first, here.end()) - end(other, there.end());
+            apart.push(
+                i64::try_from(distance)
+                    .map_err(|error| format!("their times are too far apart ({error})"))?,
+            );
+            lengths.push(here.length.min(there.length));
+        }
+    }
+    if apart.is_empty() {
+        return Err(match uneven {
+            0 => "they share no collective".to_owned(),
+            _ => "they do not call any collective equally often".to_owned(),
+        });
+    }
+    let offset = median(&mut apart);
+    let mut left: Vec<i64> = apart
+        .iter()
+        .map(|apart| apart.saturating_sub(offset).saturating_abs())
+        .collect();
+    let spread = median(&mut left);
+    let trusted = TRUSTED.max((median(&mut lengths) as f64 * TRUSTED_SHARE) as i64);
+    if spread > trusted {
+        return Err(format!(
+            "the ends of {} matched collectives differ by {} µs and more even so, so they are not the same ones",
+            apart.len(),
+            spread / 1000
+        ));
+    }
+    Ok(offset)
+}
+
+fn median(values: &mut [i64]) -> i64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// The collectives that two or more aligned files call equally often, call by call.
+fn matched(all: &[Calls<'_>], offsets: &[Option<i64>]) -> Vec<Matched> {
+    let mut keys: Vec<_> = all.iter().flat_map(BTreeMap::keys).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut found = Vec::new();
+    for key in keys {
+        let aligned = all.iter().zip(offsets).enumerate();
+        let of = aligned.filter_map(|(file, (calls, offset))| {
+            offset
+                .and_then(|_| calls.get(key))
+                .map(|calls| (file, calls))
+        });
+        let members: Vec<(usize, &Vec<u32>)> = of.collect();
+        let count = members
+            .iter()
+            .map(|(_, calls)| calls.len())
+            .max()
+            .unwrap_or_default();
+        let even = members.iter().all(|(_, calls)| calls.len() == count);
+        if members.len() < 2 || !even {
+            continue;
+        }
+        found.extend((0..count).map(|call| {
+            Matched {
+                members: members
+                    .iter()
+                    .map(|(file, calls)| (*file, calls[call]))
+                    .collect(),
+            }
+        }));
+    }
+    found
+}
