@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::scene::{Anchor, Colour, Hatch, Point, Quad, Scene, Shape, Stroke, Text, fonts};
+use crate::scene::{Anchor, Colour, Hatch, Point, Quad, Rect, Scene, Shape, Stroke, Text, fonts};
 
 use super::base64::base64;
 
@@ -134,12 +134,30 @@ impl Writer {
                     fill(*colour)
                 ));
             }
+            Shape::Cells { rect, colours } => self.cells(*rect, colours),
             Shape::Steps {
                 points,
                 end,
                 base,
                 fill: colour,
             } => self.steps(points, (*end, *base), *colour),
+        }
+    }
+
+    /// Cells of one colour side by side as one rectangle; a hair wider, lest the ground shows between them.
+    fn cells(&mut self, rect: Rect, colours: &[Colour]) {
+        let each = rect.width / colours.len().max(1) as f32;
+        let mut left = rect.x;
+        for run in colours.chunk_by(|one, next| one == next) {
+            let width = each * run.len() as f32;
+            let piece = Rect::new(
+                left,
+                rect.y,
+                (width + 0.2).min(rect.right() - left),
+                rect.height,
+            );
+            self.quad(&Quad::new(piece, run[0]));
+            left += width;
         }
     }
 

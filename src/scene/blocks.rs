@@ -1,15 +1,20 @@
 //! The blocks of a row: passes with their letter and micro-batch, and what fills the time between them.
 
-use crate::trace::{Kind, Label, Phase, Span, Stream};
+use crate::trace::{Kind, Label, LabelId, Phase, Span, Stream};
 use crate::units::{Nanos, Rank};
 
 use super::canvas::{Canvas, Type};
 use super::colour::Colour;
+use super::density::Cell;
 use super::overview::is_communication;
 use super::runs::{Run, runs};
 use super::shape::{Anchor, Hatch, Point, Quad, Rect, Stroke};
 use super::timeline::{Row, Timeline};
 
+/// How wide a narrow letter is at least, in ems.
+const LETTER: f32 = 0.26;
+/// In a crowd, blocks at least this wide are drawn by themselves.
+const WIDE: f32 = 10.0;
 /// Blocks at least this wide are set apart by a hairline.
 const APART: f32 = 4.0;
 /// What happens within a pass is shown from this width on.
@@ -34,6 +39,10 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
         band.height,
     );
     canvas.quad(Quad::new(bed, timeline.palette().track).rounded(timeline.look.sizes.radius()));
+    if let Some(cells) = timeline.cells(row.rank_index, Stream::Passes) {
+        draw_dense(timeline, row, cells, canvas);
+        return;
+    }
     let gaps = gaps(timeline, row);
     for gap in &gaps {
         draw_gap(timeline, row, *gap, canvas);
@@ -44,6 +53,42 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     }
     draw_inner(timeline, row, canvas);
     draw_share(timeline, row, &gaps, canvas);
+}
+
+/// More passes than points: their shares of each point's time, with what fills the time between, and over them those that
+/// are wide all the same.
+fn draw_dense(timeline: &Timeline<'_>, row: Row, mut cells: Vec<Cell>, canvas: &mut Canvas) {
+    let gaps = timeline.cells(row.rank_index, Stream::Compute);
+    for (cell, gap) in cells.iter_mut().zip(gaps.into_iter().flatten()) {
+        *cell = cell.with(gap);
+    }
+    let band = timeline.rows.block.moved(row.top);
+    let moving = timeline.palette().all_reduce;
+    timeline.draw_cells(row.rank_index, (band, moving), &cells, canvas);
+    let lane = timeline.trace.lane(row.rank_index, Stream::Passes);
+    for run in full_runs(&cells) {
+        let middle = timeline.scale.left() + (run.start + run.end) as f32 / 2.0;
+        let span = lane.at(timeline.scale.time(middle));
+        let wide = |span: &&Span| timeline.scale.width_of(span.duration()) >= WIDE;
+        if let Some(span) = span.filter(wide) {
+            draw_pass(timeline, row, Run::One(span), canvas);
+        }
+    }
+}
+
+/// Where cells side by side are full of one class, as they are under a wide span.
+fn full_runs(cells: &[Cell]) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for run in cells.chunk_by(|one, next| one == next) {
+        let end = start + run.len();
+        let full = run[0].shares().iter().any(|&share| share >= 254);
+        if full && run.len() as f32 >= WIDE * 0.75 {
+            found.push(start..end);
+        }
+        start = end;
+    }
+    found
 }
 
 /// The visible gaps of the compute lane, neighbours of one phase joined.
@@ -149,8 +194,7 @@ fn draw_pass(timeline: &Timeline<'_>, row: Row, run: Run<'_>, canvas: &mut Canva
     }
     canvas.quad(Quad::new(rect, colour).rounded(radius));
     let rank = timeline.trace.ranks[row.rank_index].rank;
-    let label = timeline.trace.label(span.label);
-    draw_label(timeline, rank, (visible, colour), label, canvas);
+    draw_label(timeline, rank, (visible, colour), span.label, canvas);
 }
 
 fn pass_colour(timeline: &Timeline<'_>, row: Row, span: &Span) -> Colour {
@@ -178,30 +222,39 @@ fn draw_label(
     timeline: &Timeline<'_>,
     rank: Rank,
     (block, colour): (Rect, Colour),
-    label: &Label,
+    label_id: LabelId,
     canvas: &mut Canvas,
 ) {
     let body = timeline.look.sizes.body;
     let size = (block.height * 0.68).min(body * 1.12);
-    let lit = timeline.look.lit.holds(rank, label);
-    let ink = timeline.palette().text_on(colour);
-    let ink = if lit { ink } else { ink.mixed(colour, 0.35) };
+    // No name is narrower than a letter: most blocks of a crowd are.
+    let letter = size.max(body * 0.5) * 0.74 * LETTER;
+    if size < body * 0.5 || block.width < letter {
+        return;
+    }
     // A smaller name is better than a shorter one.
-    let candidates = names(label)
-        .into_iter()
-        .flat_map(|name| [1.0, 0.86, 0.74].map(|share| (share * size, name.clone())));
+    let known = timeline.block_names(label_id);
+    let candidates = known
+        .iter()
+        .flat_map(|(name, width)| [1.0, 0.86, 0.74].map(|share| (share * size, name, *width)));
     let fitting = candidates
-        .filter(|(size, _)| *size >= body * 0.5)
-        .map(|(size, name)| (Type::semi_bold(size, ink), name))
-        .find(|(style, name)| style.width(name) <= block.width - 1.0 - style.size * 0.22);
-    if let Some((style, name)) = fitting {
+        .filter(|(size, ..)| *size >= body * 0.5)
+        .find(|(size, _, width)| width * size <= block.width - 1.0 - size * 0.22);
+    if let Some((size, name, _)) = fitting {
+        let lit = timeline
+            .look
+            .lit
+            .holds(rank, timeline.trace.label(label_id));
+        let ink = timeline.palette().text_on(colour);
+        let ink = if lit { ink } else { ink.mixed(colour, 0.35) };
+        let style = Type::semi_bold(size, ink);
         let middle = Point::new(block.centre().x - 0.5, block.centre().y);
-        canvas.text_at_middle(middle, Anchor::Middle, style, name);
+        canvas.text_at_middle(middle, Anchor::Middle, style, name.as_str());
     }
 }
 
 /// What a block may be called, the longest first.
-fn names(label: &Label) -> Vec<String> {
+pub(super) fn names(label: &Label) -> Vec<String> {
     match (label.kind, label.pass) {
         (_, Some(pass)) => vec![label.short(), pass.letter().to_string()],
         (Kind::Optimizer, None) => ["optimizer", "opt", "O"].map(str::to_owned).to_vec(),

@@ -125,6 +125,14 @@ impl Canvas {
         }
     }
 
+    /// Cells side by side, their heights held to the clip.
+    pub(super) fn cells(&mut self, rect: Rect, colours: Vec<Colour>) {
+        let height = Rect::new(rect.x, self.clip.y, rect.width, self.clip.height);
+        if let Some(rect) = rect.intersection(&height).filter(|_| !colours.is_empty()) {
+            self.shapes.push(Shape::Cells { rect, colours });
+        }
+    }
+
     /// A filled step curve, its heights held to the clip.
     pub(super) fn steps(&mut self, mut points: Vec<Point>, end: f32, base: f32, fill: Colour) {
         let (top, bottom) = (self.clip.y, self.clip.bottom());

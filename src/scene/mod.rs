@@ -12,6 +12,7 @@ mod canvas;
 mod cards;
 mod colour;
 mod comparison;
+mod density;
 pub mod fonts;
 mod legend;
 mod look;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::density::{self, Density};
 use crate::trace::{Kind, Memory, Phase, Stream, Trace};
 use crate::units::{Bytes, Nanos, Pass, Rank};
 
@@ -91,6 +92,9 @@ pub struct Overview {
     pub holds: Holds,
     /// Replicas, stages on the pipeline, slices.
     pub degrees: (u32, u32, u32),
+    /// The class of each label's spans, and of each lane the shares of classes over time.
+    pub(super) classes: Vec<u8>,
+    pub(super) densities: Vec<Density>,
     /// For each rank and span of its compute lane, how long the rank was idle before.
     idle_before: Vec<Vec<Nanos>>,
     /// Arrows by when they leave, and the longest one's time.
@@ -124,7 +128,14 @@ impl Overview {
                 .max()
                 .map_or(1, |most| most.saturating_add(1))
         };
+        let classes = density::classes(trace);
         Self {
+            densities: trace
+                .lanes
+                .iter()
+                .map(|lane| Density::new(lane, &classes))
+                .collect(),
+            classes,
             groups: groups(trace, &order),
             rows: rows.collect(),
             order,

@@ -25,6 +25,11 @@ impl Scene {
                     points: points.into_iter().map(moved).collect(),
                     fill,
                 },
+                Shape::Cells { mut rect, colours } => {
+                    rect.x += at.x;
+                    rect.y += at.y;
+                    Shape::Cells { rect, colours }
+                }
                 Shape::Steps {
                     points,
                     end,

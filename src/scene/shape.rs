@@ -276,6 +276,13 @@ pub enum Shape {
         /// Its fill.
         fill: Colour,
     },
+    /// Cells of equal width side by side, over all of a rectangle.
+    Cells {
+        /// Where.
+        rect: Rect,
+        /// Their colours, from the left.
+        colours: Vec<Colour>,
+    },
     /// The area between a step curve and a level: from each point's `x` on it reaches to its `y`.
     Steps {
         /// Where the curve changes, from the left.

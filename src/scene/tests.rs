@@ -21,6 +21,10 @@ const TWO: Sample = Sample {
 fn text(scene: &Scene) -> String {
     let lines = scene.shapes.iter().map(|shape| match shape {
         Shape::Quad(quad) => quad_text(quad),
+        Shape::Cells { rect, colours } => {
+            let place = at(Point::new(rect.x, rect.y));
+            format!("{} cells at {place}", colours.len())
+        }
         Shape::Text(text) => format!(
             "text {} {:?} {:.0} {:?}",
             at(text.at),

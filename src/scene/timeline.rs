@@ -1,17 +1,22 @@
 //! The timeline: every rank's passes, communication and memory over time, as shapes.
 
-use crate::trace::{Lane, Span, Stream, Trace};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::trace::{LabelId, Lane, Span, Stream, Trace};
 use crate::units::Nanos;
 
 use super::canvas::{Canvas, Type};
 use super::colour::Colour;
+use super::density::{self, Cell, Colours};
 use super::look::{Arrows, Hit, Look, Viewport};
 use super::overview::Overview;
 use super::rows::{Band, Rows, Track};
 use super::scale::Scale;
 use super::shape::{Anchor, Point, Quad, Rect, Scene, Stroke};
 use super::tokens::Palette;
-use super::{arrows, axis, blocks, memory, names, traffic};
+use super::{arrows, axis, blocks, fonts, memory, names, traffic};
 
 /// How far beside a thin span the pointer still finds it, in points.
 const REACH: f32 = 3.0;
@@ -26,7 +31,12 @@ pub struct Timeline<'a> {
     pub(super) scale: Scale,
     view: Viewport,
     plot: Rect,
+    /// What blocks may be called, and how wide that is in ems: many blocks share a label.
+    block_names: RefCell<HashMap<LabelId, BlockNames>>,
 }
+
+/// Names, the longest first, with their widths in ems.
+pub(super) type BlockNames = Rc<[(String, f32)]>;
 
 /// A row being drawn.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +72,24 @@ impl<'a> Timeline<'a> {
             },
             rows,
             plot,
+            block_names: RefCell::default(),
         }
+    }
+
+    /// What the blocks of a label may be called.
+    pub(super) fn block_names(&self, id: LabelId) -> BlockNames {
+        let mut known = self.block_names.borrow_mut();
+        let names = known.entry(id).or_insert_with(|| {
+            let names = blocks::names(self.trace.label(id)).into_iter();
+            let wide = |name: &String| fonts::width(name, 1.0, fonts::Weight::SemiBold);
+            names
+                .map(|name| {
+                    let width = wide(&name);
+                    (name, width)
+                })
+                .collect()
+        });
+        Rc::clone(names)
     }
 
     /// Where the times on the axis stand.
@@ -243,6 +270,41 @@ impl<'a> Timeline<'a> {
         blocks::draw(self, row, canvas);
         traffic::draw(self, row, canvas);
         memory::draw(self, row, canvas);
+    }
+
+    /// A lane's cells where it has too many spans to draw them one by one.
+    pub(super) fn cells(&self, rank_index: usize, stream: Stream) -> Option<Vec<Cell>> {
+        let place = rank_index * Stream::ALL.len() + stream as usize;
+        let density = self.overview.densities.get(place);
+        let lane = self.trace.lane(rank_index, stream);
+        density::cells(
+            lane,
+            density,
+            (&self.scale, self.until()),
+            &self.overview.classes,
+        )
+    }
+
+    /// Cells over the plot, what moves in the colour `moving`.
+    pub(super) fn draw_cells(
+        &self,
+        rank_index: usize,
+        (band, moving): (Band, Colour),
+        cells: &[Cell],
+        canvas: &mut Canvas,
+    ) {
+        let lit = self.look.lit.gap(self.trace.ranks[rank_index].rank);
+        let colours = Colours::new(self.palette(), moving, lit);
+        let mut known = (Cell::default(), colours.of(Cell::default()));
+        let colour = |cell: &Cell| {
+            if *cell != known.0 {
+                known = (*cell, colours.of(*cell));
+            }
+            known.1
+        };
+        let width = self.scale.right() - self.scale.left();
+        let rect = Rect::new(self.scale.left(), band.top, width, band.height);
+        canvas.cells(rect, cells.iter().map(colour).collect());
     }
 
     fn draw_dividers(&self, canvas: &mut Canvas) {

@@ -6,11 +6,14 @@ use crate::trace::{Phase, Span, Stream};
 use super::blocks::mean;
 use super::canvas::{Canvas, Type};
 use super::colour::Colour;
+use super::density;
 use super::rows::{Band, Rows, Track};
 use super::runs::{Run, runs};
 use super::shape::{Anchor, Hatch, Quad, Rect};
 use super::timeline::{Row, Timeline};
 
+/// With more spans a point than this, transfers are drawn as shares of time.
+const CROWDED: f32 = 2.0;
 /// Even the shortest transfer is as wide as this, in points.
 pub(super) const LEAST_WIDTH: f32 = 2.5;
 
@@ -22,6 +25,13 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
             };
             let band = band.moved(row.top);
             let lane = timeline.trace.lane(row.rank_index, stream);
+            let crowded = density::seen(lane, &timeline.scale).len() as f32
+                > CROWDED * (timeline.scale.right() - timeline.scale.left());
+            if crowded && let Some(cells) = timeline.cells(row.rank_index, stream) {
+                let moving = colour_of(timeline, stream);
+                timeline.draw_cells(row.rank_index, (band, moving), &cells, canvas);
+                continue;
+            }
             for run in runs(lane, &timeline.scale, timeline.until()) {
                 draw_run(timeline, row, (stream, band), run, canvas);
             }

@@ -42,6 +42,7 @@ impl Painted {
                 Shape::Quad(quad) => builder.quad(&quad),
                 Shape::Line { points, stroke } => builder.line(&points, stroke),
                 Shape::Polygon { points, fill } => builder.polygon(&points, color(fill)),
+                Shape::Cells { rect, colours } => builder.cells(rect, &colours),
                 Shape::Steps {
                     points,
                     end,
@@ -129,6 +130,18 @@ impl Builder {
         }
         if let Some(hatch) = quad.hatch {
             self.hatch(rect, hatch);
+        }
+    }
+
+    /// Cells of one colour side by side as one rectangle.
+    fn cells(&mut self, rect: Rect, colours: &[crate::scene::Colour]) {
+        let each = rect.width / colours.len().max(1) as f32;
+        let mut left = rect.x;
+        for run in colours.chunk_by(|one, next| one == next) {
+            let width = each * run.len() as f32;
+            let piece = self.rect(Rect::new(left, rect.y, width, rect.height));
+            self.mesh.add_colored_rect(piece, color(run[0]));
+            left += width;
         }
     }
 
