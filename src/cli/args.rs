@@ -252,8 +252,8 @@ pub(super) struct Settings {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// Write the timeline: .png, .svg or .pdf for a picture, .json or .json.gz for Chrome and ui.perfetto.dev, .csv
-    /// for a table of spans; may be given more than once
+    /// Write the timeline: .png, .svg or .pdf for a picture, .json, .json.gz or .pftrace for Chrome and ui.perfetto.dev,
+    /// .csv for a table of spans; may be given more than once
     #[arg(long, value_name = "FILE", action = ArgAction::Append)]
     pub(super) out: Vec<PathBuf>,
 
@@ -355,7 +355,7 @@ pub(super) struct Against {
 /// `view`.
 #[derive(Debug, Args)]
 pub(super) struct ViewArgs {
-    /// A file that Shardscope wrote (.json, .json.gz, .csv), or files of another program, one a rank: .json, .json.gz, a
+    /// A file that Shardscope wrote (.json, .json.gz, .pftrace, .csv), or files of another program, one a rank: .json, .json.gz, a
     /// folder of them, a .tar or .tar.gz
     #[arg(required = true, value_name = "TRACE")]
     pub(super) files: Vec<PathBuf>,

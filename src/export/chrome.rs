@@ -47,7 +47,18 @@ pub fn chrome(export: &Export<'_>) -> String {
     for (pid, memory) in trace.memory.iter().enumerate() {
         count(pid, memory, &mut events);
     }
-    let header = Header {
+    format!(
+        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"shardscope\":{},\n\"traceEvents\":[\n{}\n]}}\n",
+        about(export),
+        header(export),
+        events.text
+    )
+}
+
+/// What events cannot hold, as JSON.
+pub(super) fn header(export: &Export<'_>) -> String {
+    let trace = export.trace;
+    text_of(&Header {
         format: FORMAT,
         ranks: &trace.ranks,
         labels: &trace.labels,
@@ -57,13 +68,20 @@ pub fn chrome(export: &Export<'_>) -> String {
         makespan: trace.makespan,
         picture: export.picture,
         report: export.report,
-    };
-    format!(
-        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"shardscope\":{},\n\"traceEvents\":[\n{}\n]}}\n",
-        about(export),
-        text_of(&header),
-        events.text
-    )
+    })
+}
+
+/// What a span is called in other programs' viewers.
+pub(super) fn span_name(trace: &Trace, stream: usize, span: &Span) -> String {
+    let label = trace.label(span.label);
+    let short = label.short();
+    match span.phase {
+        Phase::Busy | Phase::Transfer if stream != Stream::Compute as usize => short,
+        Phase::Busy => format!("{} {short}", label.name),
+        Phase::Transfer => format!("transfer, then {short}"),
+        Phase::Waiting => format!("waiting, then {short}"),
+        Phase::Idle => format!("idle, then {short}"),
+    }
 }
 
 /// The stamp, for those who look into the file or a viewer's metadata.
@@ -94,14 +112,7 @@ impl Events {
 
     fn span(&mut self, trace: &Trace, (pid, tid): (usize, usize), span: &Span) {
         let label = trace.label(span.label);
-        let short = label.short();
-        let name = match span.phase {
-            Phase::Busy | Phase::Transfer if tid != Stream::Compute as usize => short,
-            Phase::Busy => format!("{} {short}", label.name),
-            Phase::Transfer => format!("transfer, then {short}"),
-            Phase::Waiting => format!("waiting, then {short}"),
-            Phase::Idle => format!("idle, then {short}"),
-        };
+        let name = span_name(trace, tid, span);
         let phase = text_of(&span.phase);
         let mut args = format!("\"label\":{},\"phase\":{phase}", span.label.0);
         let numbers = [
@@ -139,10 +150,7 @@ impl std::fmt::Display for Micros {
 fn name_tracks(trace: &Trace, events: &mut Events) {
     let overview = Overview::new(trace);
     for (row, &pid) in overview.order.iter().enumerate() {
-        let name = match trace.tracks.get(pid) {
-            Some(track) => text_of(track),
-            None => text_of(&format!("GPU {}", trace.ranks[pid].rank)),
-        };
+        let name = text_of(&crate::scene::row_name(trace, pid));
         events.add(format_args!(
             "{{\"ph\":\"M\",\"pid\":{pid},\"name\":\"process_name\",\"args\":{{\"name\":{name}}}}}"
         ));

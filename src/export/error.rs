@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::trace::import::ImportError;
 
 /// The formats that can be written, as endings.
-pub const FORMATS: &str = ".png, .svg, .pdf, .json, .json.gz, .csv";
+pub const FORMATS: &str = ".png, .svg, .pdf, .json, .json.gz, .pftrace, .csv";
 
 /// A file that was not written or read: what, why, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -14,15 +14,6 @@ pub enum ExportError {
     /// An ending that stands for no format.
     #[error("cannot tell the format of {path}: its ending is none of {FORMATS}; add one of them")]
     UnknownEnding {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Perfetto's own format.
-    #[error(
-        "cannot write {path}: Perfetto's .pftrace is not supported yet; write .json or .json.gz, which \
-         ui.perfetto.dev opens too (supported: {FORMATS})"
-    )]
-    NotYet {
         /// The file.
         path: PathBuf,
     },

@@ -86,7 +86,12 @@ pub fn read(path: &Path) -> Result<Imported, ExportError> {
     let mut file = File::open(path).map_err(refused)?;
     let bytes = match format {
         Format::ChromeGz => limit(&mut MultiGzDecoder::new(file)),
-        Format::Chrome | Format::Csv | Format::Png | Format::Svg | Format::Pdf => limit(&mut file),
+        Format::Chrome
+        | Format::Perfetto
+        | Format::Csv
+        | Format::Png
+        | Format::Svg
+        | Format::Pdf => limit(&mut file),
     };
     let bytes = bytes.map_err(refused)?;
     if bytes.len() as u64 > MOST_BYTES {
@@ -97,6 +102,7 @@ pub fn read(path: &Path) -> Result<Imported, ExportError> {
     }
     let imported = match format {
         Format::Chrome | Format::ChromeGz => import::chrome(&bytes),
+        Format::Perfetto => import::perfetto(&bytes),
         Format::Csv => import::csv(&String::from_utf8_lossy(&bytes)),
         Format::Png | Format::Svg | Format::Pdf => Err(import::ImportError::Picture),
     };

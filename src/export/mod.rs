@@ -1,4 +1,4 @@
-//! Traces and pictures as files: PNG, SVG, PDF, Chrome JSON, CSV.
+//! Traces and pictures as files: PNG, SVG, PDF, Chrome JSON, Perfetto's protobuf, CSV.
 //!
 //! Every writer is a pure function from its input to bytes, and identical input gives identical bytes. Only [`write()`]
 //! and [`read`] touch files.
@@ -10,6 +10,7 @@ mod error;
 mod files;
 mod open;
 mod pdf;
+mod perfetto;
 mod png;
 mod report;
 mod svg;
@@ -22,6 +23,7 @@ pub use error::{ExportError, FORMATS};
 pub use files::{read, write, write_picture};
 pub use open::{Opened, open};
 pub use pdf::pdf;
+pub use perfetto::perfetto;
 pub use png::png;
 pub use report::{comparison, picture};
 pub use svg::{Fonts, svg};
@@ -46,6 +48,8 @@ pub enum Format {
     Chrome,
     /// The same, compressed.
     ChromeGz,
+    /// Perfetto's protobuf.
+    Perfetto,
     /// A table of spans.
     Csv,
 }
@@ -66,17 +70,14 @@ impl Format {
             (".pdf", Self::Pdf),
             (".json", Self::Chrome),
             (".json.gz", Self::ChromeGz),
+            (".pftrace", Self::Perfetto),
             (".csv", Self::Csv),
         ];
         if let Some((_, format)) = known.into_iter().find(|(ending, _)| name.ends_with(ending)) {
             return Ok(format);
         }
         let path = path.to_owned();
-        Err(if name.ends_with(".pftrace") {
-            ExportError::NotYet { path }
-        } else {
-            ExportError::UnknownEnding { path }
-        })
+        Err(ExportError::UnknownEnding { path })
     }
 }
 
@@ -102,6 +103,7 @@ impl Export<'_> {
                 drawn(&self.picture.scene(self.trace), &self.picture.title, format)
             }
             Format::Chrome => Ok(chrome(self).into_bytes()),
+            Format::Perfetto => Ok(perfetto(self)),
             Format::ChromeGz => files::zipped(chrome(self).as_bytes()),
             Format::Csv => Ok(csv(self.trace).into_bytes()),
         }
@@ -114,6 +116,8 @@ fn drawn(scene: &Scene, title: &str, format: Format) -> Result<Vec<u8>, ExportEr
         Format::Png => png(scene, PNG_SCALE),
         Format::Svg => Ok(svg(scene, Fonts::Embedded).into_bytes()),
         Format::Pdf => pdf(scene, title),
-        Format::Chrome | Format::ChromeGz | Format::Csv => Err(ExportError::NoTrace),
+        Format::Chrome | Format::ChromeGz | Format::Perfetto | Format::Csv => {
+            Err(ExportError::NoTrace)
+        }
     }
 }

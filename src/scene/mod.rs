@@ -38,6 +38,7 @@ pub use colour::Colour;
 pub use comparison::{Comparison, Part, Stack};
 pub use legend::Legend;
 pub use look::{Arrows, Common, Hit, Lit, Look, Viewport};
+pub use names::name as row_name;
 pub use overview::{Holds, Overview};
 pub use picture::{Picture, Stamp};
 pub use rows::{Band, Rows, Track};

@@ -34,7 +34,7 @@ pub(super) fn column(trace: &Trace, overview: &Overview, (rows, sizes): (&Rows, 
 }
 
 /// What a rank is called.
-pub(super) fn name(trace: &Trace, rank_index: usize) -> String {
+pub fn name(trace: &Trace, rank_index: usize) -> String {
     if let Some(track) = trace.tracks.get(rank_index) {
         return track.clone();
     }

@@ -17,12 +17,13 @@ use super::view::View;
 use super::wish::{Show, Wish};
 
 /// The endings that can be written, with what they are.
-const ENDINGS: [(&str, &str); 6] = [
+const ENDINGS: [(&str, &str); 7] = [
     ("png", "picture"),
     ("svg", "picture for the web"),
     ("pdf", "picture for print"),
     ("json", "trace for Perfetto and Chrome"),
     ("json.gz", "the same trace, packed"),
+    ("pftrace", "trace in Perfetto's own format"),
     ("csv", "table of spans"),
 ];
 

@@ -13,7 +13,7 @@ use crate::trace::{
 };
 use crate::units::{Bytes, Nanos, Pass, Rank};
 
-use super::super::{Export, ExportError, Format, chrome, csv, files, read, write};
+use super::super::{Export, ExportError, Format, chrome, csv, files, perfetto, read, write};
 
 fn labels() -> impl Strategy<Value = Vec<Label>> {
     let kinds = prop::sample::select(vec![
@@ -165,6 +165,17 @@ proptest! {
     }
 
     #[test]
+    fn perfettos_protobuf_comes_back_equal(trace in traces()) {
+        let report = json!({ "makespan_s": 0.0177, "ranks": [] });
+        let picture = Picture { title: "a \"title\"".to_owned(), ..Picture::default() };
+        let bytes = perfetto(&export(&trace, &picture, &report));
+        let back = import::perfetto(&bytes).unwrap();
+        prop_assert_eq!(&back.trace, &trace);
+        prop_assert_eq!(serde_json::from_value::<Picture>(back.picture).unwrap(), picture);
+        prop_assert_eq!(back.report, report);
+    }
+
+    #[test]
     fn csv_brings_every_span_back(trace in traces()) {
         let back = import::csv(&csv(&trace)).unwrap();
         prop_assert_eq!(spelled(&back.trace), spelled(&trace));
@@ -179,6 +190,11 @@ proptest! {
         let mut changed = text;
         changed[at] = byte;
         drop(import::chrome(&changed));
+        let mut protobuf = perfetto(&export(&trace, &Picture::default(), &Value::Null));
+        let place = (protobuf.len() - 1).min(at);
+        drop(import::perfetto(&protobuf[..place]));
+        protobuf[place] = byte;
+        drop(import::perfetto(&protobuf));
         let table = csv(&trace);
         let cut: String = table.chars().take(at).collect();
         drop(import::csv(&cut));
@@ -248,7 +264,7 @@ fn files_come_back_whatever_the_format() {
     }
     .trace();
     let (picture, report) = (Picture::default(), json!({ "clock": "virtual" }));
-    for name in ["a.json", "a.json.gz"] {
+    for name in ["a.json", "a.json.gz", "a.pftrace"] {
         let path = folder.path().join(name);
         write(&path, &export(&trace, &picture, &report)).unwrap();
         let back = read(&path).unwrap();
@@ -288,10 +304,7 @@ fn endings_decide_the_format() {
     let format = |name: &str| Format::from_path(Path::new(name));
     assert_eq!(format("a/B.JSON.GZ").unwrap(), Format::ChromeGz);
     assert_eq!(format("x.json").unwrap(), Format::Chrome);
-    assert!(matches!(
-        format("x.pftrace"),
-        Err(ExportError::NotYet { .. })
-    ));
+    assert_eq!(format("x.pftrace").unwrap(), Format::Perfetto);
     let error = format("x.gif").unwrap_err().to_string();
     assert!(error.contains(".png") && error.contains("x.gif"), "{error}");
 }

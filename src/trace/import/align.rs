@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::events::File;
-use super::kernels::{Class, class};
+use super::kernels::Class;
 
 /// Ends of matched collectives may be so far apart on aligned clocks, in nanoseconds, or by this share of how long they
 /// take, and still be trusted.
@@ -36,8 +36,7 @@ fn calls<'a>(file: &File<'a>) -> Calls<'a> {
     let all = (0_u32..).zip(&file.events);
     let mut kernels: Vec<(i64, u32)> = all
         .filter(|(_, event)| {
-            event.of == super::events::Of::Gpu
-                && class(file.names.list[event.name as usize]) == Class::Communication
+            event.of == super::events::Of::Gpu && file.class(event) == Class::Communication
         })
         .map(|(index, event)| (event.start, index))
         .collect();

@@ -21,7 +21,7 @@ struct File {
 
 /// What the events cannot hold.
 #[derive(Deserialize)]
-struct Header {
+pub(super) struct Header {
     format: u32,
     ranks: Vec<RankInfo>,
     labels: Vec<Label>,
@@ -61,7 +61,19 @@ struct Args {
 /// Reads Chrome JSON that Shardscope wrote; it is equal to the trace that was written.
 pub fn chrome(text: &[u8]) -> Result<Imported, ImportError> {
     let file: File = serde_json::from_slice(text).map_err(|error| why_not(text, &error))?;
-    let header = file.shardscope;
+    let (mut trace, rest) = begun(file.shardscope)?;
+    for event in file.events.iter().filter(|event| event.ph == "X") {
+        let (lane, span) = read_span(event, &trace)?;
+        trace.lanes[lane].push(span);
+    }
+    finished(trace, rest)
+}
+
+/// What a header says besides the trace: the picture and the report.
+pub(super) type Rest = (Value, Value);
+
+/// A trace with all but its spans, checked.
+pub(super) fn begun(header: Header) -> Result<(Trace, Rest), ImportError> {
     if header.format != FORMAT {
         return Err(ImportError::Later {
             found: header.format,
@@ -73,15 +85,16 @@ pub fn chrome(text: &[u8]) -> Result<Imported, ImportError> {
     trace.arrows = header.arrows;
     trace.makespan = header.makespan;
     check::trace(&trace)?;
-    for event in file.events.iter().filter(|event| event.ph == "X") {
-        let (lane, span) = read_span(event, &trace)?;
-        trace.lanes[lane].push(span);
-    }
+    Ok((trace, (header.picture, header.report)))
+}
+
+/// A trace with its spans, checked.
+pub(super) fn finished(trace: Trace, (picture, report): Rest) -> Result<Imported, ImportError> {
     check::lanes(&trace)?;
     Ok(Imported {
         trace,
-        picture: header.picture,
-        report: header.report,
+        picture,
+        report,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use super::kernels::{Class, class};
 use super::scan::{Next, Scanner, Value, nanos, unescaped, whole};
 
 /// More threads and streams than anyone looks at; events of further ones are counted and left out.
@@ -11,7 +12,7 @@ const MOST_TRACKS: usize = 1 << 14;
 const TELL_EVERY: usize = 1 << 22;
 
 /// What an event is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Of {
     /// Something a GPU does: a kernel, a copy.
     Gpu,
@@ -132,6 +133,8 @@ pub(super) struct File<'a> {
     track_ids: HashMap<(&'a [u8], &'a [u8]), u32>,
     pub(super) events: Vec<Event>,
     pub(super) flows: Vec<Flow>,
+    /// Of each name, what a GPU's event so called is.
+    classes: Vec<Class>,
     /// By place in `events`.
     pub(super) comms: HashMap<u32, Comm<'a>>,
     /// Begun and not yet ended, by track.
@@ -195,6 +198,12 @@ pub(super) fn read<'a>(
 }
 
 impl<'a> File<'a> {
+    /// What a GPU's event is.
+    pub(super) fn class(&self, event: &Event) -> Class {
+        let class = self.classes.get(event.name as usize);
+        class.copied().unwrap_or(Class::Compute)
+    }
+
     /// Whether a GPU did anything.
     pub(super) fn has_gpu(&self) -> bool {
         self.has_gpu
@@ -329,6 +338,8 @@ impl<'a> File<'a> {
 
     /// What was begun and never ended lasts until the last time there is.
     fn close(&mut self) {
+        // Names are few and events many.
+        self.classes = self.names.list.iter().map(|name| class(name)).collect();
         let last = self.events.iter().map(Event::end).max().unwrap_or_default();
         for index in std::mem::take(&mut self.open).into_values().flatten() {
             let event = &mut self.events[index as usize];

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use super::super::{Arrow, Kind, Label, LabelId, Labels, Phase, RankInfo, Span, Stream, Trace};
 use super::align::{Alignment, align};
 use super::check::LONGEST;
-use super::events::{self, Event, File, Flow, FlowPart, Of};
-use super::kernels::{self, Class, GpuFigures, class, collective};
+use super::events::{self, Comm, Event, File, Flow, FlowPart, Of};
+use super::kernels::{self, Class, GpuFigures, collective};
 use super::{ImportError, damaged};
 use crate::units::{Nanos, Rank};
 
@@ -108,6 +108,8 @@ struct Builder<'a> {
     /// The earliest time of all.
     origin: i128,
     labels: Labels,
+    /// Labels of events of which nothing but their name is known, by file.
+    known: HashMap<(usize, u32, Of), LabelId>,
     rows: Vec<Row>,
     arrows: Vec<Arrow>,
     left_out: usize,
@@ -128,6 +130,7 @@ impl<'a> Builder<'a> {
             shortest,
             origin: 0,
             labels: Labels::default(),
+            known: HashMap::new(),
             rows: Vec::new(),
             arrows: Vec::new(),
             left_out: 0,
@@ -222,8 +225,7 @@ impl<'a> Builder<'a> {
         let file = &self.files[index];
         let event = &file.events[place as usize];
         let label = self.label(index, place);
-        let communicates = event.of == Of::Gpu
-            && class(file.names.list[event.name as usize]) == Class::Communication;
+        let communicates = event.of == Of::Gpu && file.class(event) == Class::Communication;
         let phase = if communicates {
             Phase::Transfer
         } else {
@@ -255,9 +257,15 @@ impl<'a> Builder<'a> {
     fn label(&mut self, index: usize, place: u32) -> LabelId {
         let file = &self.files[index];
         let event = &file.events[place as usize];
-        let raw = file.names.list[event.name as usize];
         let said = file.comms.get(&place).copied().unwrap_or_default();
-        let kind = match (event.of, class(raw)) {
+        let key = (index, event.name, event.of);
+        // Kernels of one name are many, and what nothing more is said of has one label.
+        let plain = said == Comm::default();
+        if let Some(&known) = self.known.get(&key).filter(|_| plain) {
+            return known;
+        }
+        let raw = file.names.list[event.name as usize];
+        let kind = match (event.of, file.class(event)) {
             (Of::Gpu, Class::Compute) => Kind::Kernel,
             (Of::Gpu, Class::Communication) => collective(said.name.unwrap_or(raw)),
             (Of::Gpu, Class::Memory) => Kind::Copy,
@@ -266,11 +274,15 @@ impl<'a> Builder<'a> {
         let group = said
             .group
             .map(|group| String::from_utf8_lossy(group).into_owned().into());
-        self.labels.id(Label {
+        let id = self.labels.id(Label {
             bytes: said.bytes(),
             group,
             ..Label::new(kind, file.names.text(event.name))
-        })
+        });
+        if plain {
+            self.known.insert(key, id);
+        }
+        id
     }
 
     /// Arrows from each part of a flow to its next: from the slice that it lies in to the one that the next lies in, or

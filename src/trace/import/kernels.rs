@@ -154,10 +154,7 @@ pub(super) fn counted(file: &File<'_>) -> Vec<u32> {
 pub(super) fn figures(file: &File<'_>, counted: &[u32]) -> GpuFigures {
     let spans = |wanted: Option<Class>| {
         let events = counted.iter().map(|&index| &file.events[index as usize]);
-        let of = |event: &&Event| {
-            let name = file.names.list[event.name as usize];
-            wanted.is_none_or(|wanted| class(name) == wanted)
-        };
+        let of = |event: &&Event| wanted.is_none_or(|wanted| file.class(event) == wanted);
         Union::of(events.filter(of).map(|event| (event.start, event.end())))
     };
     let all = spans(None);

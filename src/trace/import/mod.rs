@@ -8,6 +8,7 @@ mod csv;
 mod events;
 mod foreign;
 mod kernels;
+pub(crate) mod pftrace;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ pub use chrome::{FORMAT, chrome};
 pub use csv::{COLUMNS, csv};
 pub use foreign::{Foreign, ForeignFile, foreign};
 pub use kernels::GpuFigures;
+pub use pftrace::perfetto;
 
 use serde_json::Value;
 
