@@ -537,7 +537,7 @@ fn names_that_are_not_known_are_refused() {
     error: --costs "f=1,x=2": "x" is none of f, i (or b), w and comm
     hint: write model, unit, or the passes in ms as f=18.5,i=18.1,w=9.3,comm=0.6 (comm is 0 if left out)
     "#);
-    insta::assert_snapshot!(refusal("simulate --out timeline.gif"), @"error: cannot tell the format of timeline.gif: its ending is none of .png, .svg, .pdf, .json, .json.gz, .csv; add one of them");
+    insta::assert_snapshot!(refusal("simulate --out timeline.gif"), @"error: cannot tell the format of timeline.gif: its ending is none of .png, .svg, .pdf, .json, .json.gz, .pftrace, .csv; add one of them");
     insta::assert_snapshot!(refusal("simulate --out no/such/folder/timeline.png"), @"error: cannot write no/such/folder/timeline.png: there is no folder no/such/folder");
     insta::assert_snapshot!(refusal("run --device cuda"), @"error: cuda (GPU) ranks are not in this version; --device emulated does the same training on this machine's cores, without a GPU");
     insta::assert_snapshot!(refusal("lessen"), @r#"
