@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json as object};
 
 /// Runs the program in a folder, so that messages hold no paths of this machine.
 fn shardscope_in(folder: &Path, line: &str) -> Output {
@@ -331,6 +331,55 @@ fn a_schedule_of_ones_own_with_chunks_is_trained() {
     let known = json("run --schedule zb-v --pp 2 --micro-batches 4 --steps 2 --micro-batch-size 2");
     assert_eq!(own["steps"], known["steps"]);
     assert_eq!(own["ranks"], known["ranks"]);
+}
+
+#[test]
+fn a_profilers_ranks_are_one_trace_and_come_back_from_our_own_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in 0..2 {
+        // The second rank's clock is a second ahead; kernels of no length and of one instant are there too.
+        let at = |time: u64| rank * 1_000_000 + time;
+        let event = |name: &str, stream: u32, start: u64, length: u64| {
+            format!(
+                r#"{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":{stream},"ts":{},"dur":{length}}}"#,
+                at(start)
+            )
+        };
+        let events = [
+            event("gemm", 7, 0, 50 + 10 * rank),
+            event("k", 7, 90, 0),
+            event("k", 7, 90, 0),
+            event(
+                "ncclDevKernel_AllReduce_Sum_f32",
+                20,
+                60 + 10 * rank,
+                40 - 10 * rank,
+            ),
+        ];
+        let text = format!(
+            r#"{{"distributedInfo":{{"rank":{rank}}},"traceEvents":[{}]}}"#,
+            events.join(",")
+        );
+        std::fs::write(folder.path().join(format!("rank{rank}.json")), text).unwrap();
+    }
+    let found = json_of(&shardscope_in(
+        folder.path(),
+        "view rank1.json rank0.json --json --out own.json --out own.pftrace --out own.svg",
+    ));
+    assert_eq!(found["ranks"][1]["clock_offset_us"], -1_000_000.0);
+    assert_eq!(found["ranks"][0]["comm_wait_us"], 10.0);
+    assert_eq!(
+        (&found["spans"], &found["ranks"][0]["kernels"]),
+        (&object!(9), &object!(4))
+    );
+    for own in ["own.json", "own.pftrace"] {
+        let again = json_of(&shardscope_in(folder.path(), &format!("view {own} --json")));
+        assert_eq!(again, found, "{own}");
+        let said = shardscope_in(folder.path(), &format!("view {own}"));
+        assert_eq!(said.status.code(), Some(0));
+    }
+    let refused = shardscope_in(folder.path(), "view own.json rank0.json");
+    assert_eq!(refused.status.code(), Some(2));
 }
 
 #[test]

@@ -74,8 +74,13 @@ fn pause(millis: u64) {
 }
 
 /// Tries for two minutes: a first frame on a busy machine without a GPU takes its time.
-fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..600 {
+fn until<T>(what: &str, attempt: impl FnMut() -> Option<T>) -> T {
+    tried(600, what, attempt)
+}
+
+/// Tries so often, for what takes its time at each try.
+fn tried<T>(times: usize, what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..times {
         if let Some(found) = attempt() {
             return found;
         }
@@ -107,10 +112,11 @@ fn open(display: &Display, folder: &Path) -> Owned {
 /// several keys for one frame's.
 fn export(display: &Display, folder: &Path, name: &str) -> Vec<u8> {
     let path = folder.join(name);
-    until(name, || {
+    tried(8, name, || {
         display.keys(&["e"]);
-        // Past the six endings to the path.
-        display.keys(&["Tab", "Tab", "Tab", "Tab", "Tab", "Tab", "Tab", "ctrl+a"]);
+        // Past the seven endings to the path.
+        display.keys(&["Tab"; 8]);
+        display.keys(&["ctrl+a"]);
         display.xdotool(&["type", "--delay", "80", name]);
         display.keys(&["Return"]);
         pause(2000);
@@ -125,7 +131,7 @@ fn export(display: &Display, folder: &Path, name: &str) -> Vec<u8> {
 /// as the session has got there.
 fn bubble_with(display: &Display, folder: &Path, pp: u64) -> f64 {
     let name = format!("{pp}.json");
-    until("the layout", || {
+    tried(8, "the layout", || {
         let trace: serde_json::Value =
             serde_json::from_slice(&export(display, folder, &name)).expect("a JSON trace");
         drop(std::fs::remove_file(folder.join(&name)));

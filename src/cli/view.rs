@@ -1,7 +1,7 @@
 //! `shardscope view`: files that `run` or `simulate` wrote, read back, and traces of other programs.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -19,16 +19,28 @@ use crate::units::percent;
 
 /// Reads each file of ours, or all files of another program as one; writes it in other formats, tells its figures.
 pub(super) fn run(options: &ViewOptions) -> CliResult {
+    let files = options.files.as_slice();
+    let told = options.output.answer == Answer::Text && options.output.files.is_empty();
+    if files.len() > 1 && told && export::all_own(files).map_err(CliError::refused)? {
+        return files
+            .iter()
+            .try_for_each(|path| view(std::slice::from_ref(path), &options.output));
+    }
+    view(files, &options.output)
+}
+
+/// A file of ours, or those of another program.
+fn view(files: &[PathBuf], output: &Output) -> CliResult {
     let bar = progress(0, "reading {bytes}/{total_bytes}  {bar:40}  {eta} left");
-    let opened = export::open(&options.files, &mut |done, all| {
+    let opened = export::open(files, &mut |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
         ControlFlow::Continue(())
     });
     bar.finish_and_clear();
-    match (opened.map_err(CliError::refused)?, options.files.as_slice()) {
-        (Opened::Own(imported), [path, ..]) => own(path, *imported, &options.output),
-        (Opened::Foreign(foreign), [path, ..]) => other(path, &foreign, &options.output),
+    match (opened.map_err(CliError::refused)?, files) {
+        (Opened::Own(imported), [path, ..]) => own(path, *imported, output),
+        (Opened::Foreign(foreign), [path, ..]) => other(path, &foreign, output),
         (Opened::Own(_) | Opened::Foreign(_), []) => Ok(()),
     }
 }
@@ -116,6 +128,21 @@ fn text_of_other(foreign: &Foreign) -> String {
     )
 }
 
+/// A trace of another program, in a file of ours.
+fn again(path: &Path, trace: Trace, report: &Value, output: &Output) -> CliResult {
+    if output.answer == Answer::Json {
+        return print_json(report);
+    }
+    let part = |name: &str| report.get(name).cloned().unwrap_or_else(|| json!([]));
+    let foreign = Foreign {
+        trace,
+        ranks: known(path, "table of ranks", part("ranks"))?.unwrap_or_default(),
+        notes: known(path, "list of notes", part("notes"))?.unwrap_or_default(),
+    };
+    say(&text_of_other(&foreign));
+    Ok(())
+}
+
 /// A trace of ours.
 fn own(path: &Path, imported: Imported, output: &Output) -> CliResult {
     let Imported {
@@ -129,6 +156,9 @@ fn own(path: &Path, imported: Imported, output: &Output) -> CliResult {
         report: &report,
     };
     write_files(&export, output)?;
+    if !trace.tracks.is_empty() {
+        return again(path, trace, &report, output);
+    }
     // A table of spans carries no report, and what follows from spans alone is told.
     let run: Option<Report> = known(path, "report", report)?;
     match (output.answer, run) {

@@ -21,7 +21,7 @@ pub use chrome::chrome;
 pub use csv::csv;
 pub use error::{ExportError, FORMATS};
 pub use files::{read, write, write_picture};
-pub use open::{Opened, open};
+pub use open::{Opened, all_own, open};
 pub use pdf::pdf;
 pub use perfetto::perfetto;
 pub use png::png;

@@ -97,12 +97,23 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
+/// Whether all files are ones that we wrote, each of which stands alone.
+pub fn all_own(paths: &[PathBuf]) -> Result<bool, ExportError> {
+    for path in paths {
+        if !is_own(path)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Whether a file is one that we wrote, as far as its ending and its head tell.
 fn is_own(path: &Path) -> Result<bool, ExportError> {
     if path.is_dir() || has_ending(path, &[".tar.gz", ".tgz", ".tar"]) {
         return Ok(false);
     }
-    if !has_ending(path, &[".json", ".json.gz"]) {
+    let foreign = path.is_dir() || has_ending(path, &[".json", ".json.gz"]);
+    if !foreign {
         // Tables, pictures, and what is none of these: the reader of our own says which.
         return Ok(true);
     }
@@ -162,7 +173,8 @@ fn unpack_archive(
     files: &mut Vec<Unpacked>,
     left: &mut u64,
 ) -> Result<(), ExportError> {
-    let mut archive = tar::Archive::new(reader);
+    // Whatever is in it, its long names and what is passed over too.
+    let mut archive = tar::Archive::new(reader.take(2 * MOST_BYTES));
     let mut inside = Vec::new();
     for entry in archive.entries().map_err(refused(path))? {
         let mut entry = entry.map_err(refused(path))?;

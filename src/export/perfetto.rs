@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::scene::Overview;
 use crate::trace::import::pftrace as fields;
 use crate::trace::{Arrow, Phase, Span, Stream, Trace};
-use crate::units::Nanos;
+use crate::units::{Nanos, Rank};
 
 use super::Export;
 use super::chrome::{header, span_name};
@@ -134,8 +134,15 @@ type Flows = HashMap<(usize, usize), (Vec<u64>, Vec<u64>)>;
 /// Each arrow from its send's slice to what next runs on its receiver.
 fn flows(trace: &Trace) -> Flows {
     let mut flows = Flows::new();
+    let places: Places = (0..)
+        .zip(&trace.ranks)
+        .map(|(index, info)| (info.rank, index))
+        .collect();
     for (id, arrow) in (1_u64..).zip(&trace.arrows) {
-        if let (Some(from), Some(to)) = (source(trace, *arrow), target(trace, *arrow)) {
+        if let (Some(from), Some(to)) = (
+            source(trace, &places, *arrow),
+            target(trace, &places, *arrow),
+        ) {
             flows.entry(from).or_default().0.push(id);
             flows.entry(to).or_default().1.push(id);
         }
@@ -143,25 +150,27 @@ fn flows(trace: &Trace) -> Flows {
     flows
 }
 
-fn lane_of(trace: &Trace, rank: crate::units::Rank, stream: Stream) -> Option<usize> {
-    let index = trace.ranks.iter().position(|info| info.rank == rank)?;
-    Some(index * Stream::ALL.len() + stream as usize)
+/// Each rank's place among the trace's.
+type Places = HashMap<Rank, usize>;
+
+fn lane_of(places: &Places, rank: Rank, stream: Stream) -> Option<usize> {
+    Some(places.get(&rank)? * Stream::ALL.len() + stream as usize)
 }
 
-fn source(trace: &Trace, arrow: Arrow) -> Option<(usize, usize)> {
+fn source(trace: &Trace, places: &Places, arrow: Arrow) -> Option<(usize, usize)> {
     let found = [Stream::SendNext, Stream::SendPrev, Stream::Passes].into_iter();
     found
-        .filter_map(|stream| lane_of(trace, arrow.from, stream))
+        .filter_map(|stream| lane_of(places, arrow.from, stream))
         .find_map(|lane| {
             let spans = trace.lanes[lane].spans();
             let after = spans.partition_point(|span| span.start <= arrow.left);
             let place = after.checked_sub(1)?;
-            (spans[place].end > arrow.left).then_some((lane, place))
+            (spans[place].end >= arrow.left).then_some((lane, place))
         })
 }
 
-fn target(trace: &Trace, arrow: Arrow) -> Option<(usize, usize)> {
-    let lane = lane_of(trace, arrow.to, Stream::Passes)?;
+fn target(trace: &Trace, places: &Places, arrow: Arrow) -> Option<(usize, usize)> {
+    let lane = lane_of(places, arrow.to, Stream::Passes)?;
     let spans = trace.lanes[lane].spans();
     let place = spans.partition_point(|span| span.end <= arrow.arrived);
     (place < spans.len()).then_some((lane, place))

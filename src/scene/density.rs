@@ -1,6 +1,7 @@
 //! Lanes with more spans than points: what share of each point's time is of which class, from a pyramid of buckets of
-//! power-of-two widths, at the cost of the points and whatever the number of spans. Nothing vanishes: any share is at
-//! least the smallest there is.
+//! power-of-two widths, at the cost of the points; span by span where buckets are wider than points, as they are when few
+//! spans are seen, or where many crowd in a small part of a long lane. Nothing vanishes: any share is at least the smallest
+//! there is.
 
 use crate::trace::{Kind, Label, Lane, Phase, Span, Stream, Trace};
 use crate::units::{Nanos, Pass};

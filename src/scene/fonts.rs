@@ -28,9 +28,9 @@ pub enum Weight {
 
 /// How wide `text` is at `size`; kerning, a per cent or two, is left out.
 pub fn width(text: &str, size: f32, weight: Weight) -> f32 {
-    let units: u32 = text
+    let units: u64 = text
         .chars()
-        .map(|character| u32::from(advance(character, weight)))
+        .map(|character| u64::from(advance(character, weight)))
         .sum();
     units as f32 / UNITS_PER_EM * size
 }

@@ -24,8 +24,8 @@ pub(super) struct Alignment {
     pub(super) offsets: Vec<Option<i64>>,
     /// Collectives that were matched, in order.
     pub(super) matched: Vec<Matched>,
-    /// What is to be said about it.
-    pub(super) notes: Vec<String>,
+    /// Why a file's clock could not be aligned, by its place.
+    pub(super) notes: Vec<(usize, String)>,
 }
 
 /// Calls of one collective, in order, as places among a file's events.
@@ -65,10 +65,7 @@ pub(super) fn align(files: &[File<'_>]) -> Alignment {
         let offset = match offset((first, &all[0]), (file, &all[index])) {
             Ok(offset) => Some(offset),
             Err(why) => {
-                result.notes.push(format!(
-                    "file {}: its clock is not aligned with the first one's: {why}",
-                    index + 1
-                ));
+                result.notes.push((index, why));
                 None
             }
         };
@@ -146,14 +143,13 @@ fn matched(all: &[Calls<'_>], offsets: &[Option<i64>]) -> Vec<Matched> {
                 .and_then(|_| calls.get(key))
                 .map(|calls| (file, calls))
         });
-        let members: Vec<(usize, &Vec<u32>)> = of.collect();
-        let count = members
-            .iter()
-            .map(|(_, calls)| calls.len())
-            .max()
-            .unwrap_or_default();
-        let even = members.iter().all(|(_, calls)| calls.len() == count);
-        if members.len() < 2 || !even {
+        let mut members: Vec<(usize, &Vec<u32>)> = of.collect();
+        // As often as most of them; a file that calls it more or less often takes no part.
+        let mut counts: Vec<usize> = members.iter().map(|(_, calls)| calls.len()).collect();
+        counts.sort_unstable();
+        let count = counts.get(counts.len() / 2).copied().unwrap_or_default();
+        members.retain(|(_, calls)| calls.len() == count);
+        if members.len() < 2 {
             continue;
         }
         found.extend((0..count).map(|call| {

@@ -74,7 +74,11 @@ fn memory(memory: &super::super::Memory) -> Result<(), ImportError> {
 }
 
 /// A rank does one thing at a time: its passes, and its computing, do not overlap.
+/// Not so the threads of another program, of which the last row takes all that overlaps beyond its depth.
 pub(super) fn lanes(trace: &Trace) -> Result<(), ImportError> {
+    if !trace.tracks.is_empty() {
+        return Ok(());
+    }
     let serial = trace
         .lanes
         .iter()

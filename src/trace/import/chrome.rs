@@ -62,10 +62,11 @@ struct Args {
 pub fn chrome(text: &[u8]) -> Result<Imported, ImportError> {
     let file: File = serde_json::from_slice(text).map_err(|error| why_not(text, &error))?;
     let (mut trace, rest) = begun(file.shardscope)?;
+    let mut spans = Vec::new();
     for event in file.events.iter().filter(|event| event.ph == "X") {
-        let (lane, span) = read_span(event, &trace)?;
-        trace.lanes[lane].push(span);
+        spans.push(read_span(event, &trace)?);
     }
+    put(&mut trace, spans);
     finished(trace, rest)
 }
 
@@ -86,6 +87,14 @@ pub(super) fn begun(header: Header) -> Result<(Trace, Rest), ImportError> {
     trace.makespan = header.makespan;
     check::trace(&trace)?;
     Ok((trace, (header.picture, header.report)))
+}
+
+/// Spans on their lanes, sorted first: one by one, those of a file that has them the wrong way round would take for ever.
+pub(super) fn put(trace: &mut Trace, mut spans: Vec<(usize, Span)>) {
+    spans.sort_by_key(|(lane, span)| (*lane, span.start));
+    for (lane, span) in spans {
+        trace.lanes[lane].push(span);
+    }
 }
 
 /// A trace with its spans, checked.

@@ -8,6 +8,8 @@ use super::scan::{Next, Scanner, Value, nanos, unescaped, whole};
 
 /// More threads and streams than anyone looks at; events of further ones are counted and left out.
 const MOST_TRACKS: usize = 1 << 14;
+/// No file of a run's ranks has as many events; of more, those after are counted and left out.
+const MOST_EVENTS: usize = 1 << 24;
 /// Progress is told every so many bytes.
 const TELL_EVERY: usize = 1 << 22;
 
@@ -288,7 +290,7 @@ impl<'a> File<'a> {
             return;
         };
         let Some(track) = self.track(raw) else { return };
-        if self.events.len() >= u32::MAX as usize {
+        if self.events.len() >= MOST_EVENTS {
             self.unreadable += 1;
             return;
         }
@@ -362,7 +364,10 @@ impl<'a> File<'a> {
         };
         // An arrow is told by its category, its name and its number.
         let mut id = 0xcbf2_9ce4_8422_2325_u64;
-        for &byte in raw.category.iter().chain(raw.name).chain(raw.id) {
+        // No byte of text is 255, which keeps them apart.
+        let apart = &[u8::MAX];
+        let parts = [raw.category, apart, raw.name, apart, raw.id];
+        for &byte in parts.into_iter().flatten() {
             id = (id ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
         let name = self.names.id(raw.name);

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 
 use super::super::{Arrow, Kind, Label, LabelId, Labels, Phase, RankInfo, Span, Stream, Trace};
 use super::align::{Alignment, align};
-use super::check::LONGEST;
 use super::events::{self, Comm, Event, File, Flow, FlowPart, Of};
 use super::kernels::{self, Class, GpuFigures, collective};
 use super::{ImportError, damaged};
@@ -14,6 +13,8 @@ use crate::units::{Nanos, Rank};
 
 /// More rows than this are left out, and said to be.
 const MOST_ROWS: usize = 4096;
+/// Times that lie further apart than this, some three months, are of no run.
+const LONGEST: Nanos = Nanos(9_000_000_000_000_000);
 /// What overlaps goes to at most so many further rows; the last takes all that is left.
 const MOST_DEEP: usize = 64;
 
@@ -64,7 +65,13 @@ pub fn foreign(
     let alignment = align(&files);
     let mut builder = Builder::new(&files, &alignment)?;
     builder.rows();
-    let mut notes = alignment.notes.clone();
+    let note = |(index, why): &(usize, String)| {
+        let name = sources[*index].name;
+        format!(
+            "{name}: its clock is not aligned with the first one's, and it starts with it: {why}"
+        )
+    };
+    let mut notes: Vec<String> = alignment.notes.iter().map(note).collect();
     let unreadable: u64 = files.iter().map(|file| file.unreadable).sum();
     if unreadable > 0 {
         notes.push(format!(
@@ -104,7 +111,9 @@ struct Builder<'a> {
     files: &'a [File<'a>],
     alignment: &'a Alignment,
     /// How long each matched collective takes its shortest member, by file and place among its events.
-    shortest: HashMap<(usize, u32), i64>,
+    shortest: BTreeMap<(usize, u32), i64>,
+    /// Added to each file's times to bring them on one clock; a file that could not be aligned starts with the first.
+    shifts: Vec<i128>,
     /// The earliest time of all.
     origin: i128,
     labels: Labels,
@@ -117,7 +126,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(files: &'a [File<'a>], alignment: &'a Alignment) -> Result<Self, ImportError> {
-        let mut shortest = HashMap::new();
+        let mut shortest = BTreeMap::new();
         for matched in &alignment.matched {
             let lengths = matched.members.iter();
             let lengths = lengths.map(|&(file, index)| files[file].events[index as usize].length);
@@ -128,6 +137,7 @@ impl<'a> Builder<'a> {
             files,
             alignment,
             shortest,
+            shifts: shifts(files, alignment),
             origin: 0,
             labels: Labels::default(),
             known: HashMap::new(),
@@ -144,15 +154,14 @@ impl<'a> Builder<'a> {
         }
         builder.origin = if first == i128::MAX { 0 } else { first };
         if last.saturating_sub(first) > i128::from(LONGEST.0) {
-            return Err(damaged("its times lie over two years apart"));
+            return Err(damaged("its times lie over three months apart"));
         }
         Ok(builder)
     }
 
     /// A time of a file on the common clock.
     fn shifted(&self, file: usize, at: i64) -> i128 {
-        let offset = self.alignment.offsets[file].unwrap_or_default();
-        i128::from(at) + i128::from(self.files[file].base) + i128::from(offset)
+        i128::from(at) + self.shifts[file]
     }
 
     fn nanos(&self, file: usize, at: i64) -> Nanos {
@@ -195,12 +204,16 @@ impl<'a> Builder<'a> {
         for &place in events {
             let event = &file.events[place as usize];
             let free = ends.iter().position(|&end| end <= event.start);
-            let deep = free.unwrap_or(ends.len()).min(MOST_DEEP - 1);
-            if deep == ends.len() {
-                if self.rows.len() >= MOST_ROWS {
-                    self.left_out += usize::from(deep == 0);
+            let mut deep = free.unwrap_or(ends.len()).min(MOST_DEEP - 1);
+            if deep == ends.len() && self.rows.len() >= MOST_ROWS {
+                // No further row: what overlaps stays on the last one of its own.
+                let Some(last) = deep.checked_sub(1) else {
+                    self.left_out += 1;
                     return places;
-                }
+                };
+                deep = last;
+            }
+            if deep == ends.len() {
                 ends.push(i64::MIN);
                 self.rows.push(Row {
                     file: index,
@@ -208,7 +221,9 @@ impl<'a> Builder<'a> {
                     spans: Vec::new(),
                 });
             }
-            ends[deep] = ends[deep].max(event.end());
+            // What lasts no time is drawn all the same.
+            let end = event.end().max(event.start.saturating_add(1));
+            ends[deep] = ends[deep].max(end);
             let spans = self.spans(index, place);
             self.rows[first + deep].spans.extend(spans);
             places.push(Place {
@@ -291,19 +306,30 @@ impl<'a> Builder<'a> {
         let file = &self.files[index];
         let mut flows: Vec<Flow> = file.flows.clone();
         flows.sort_by_key(|flow| (flow.id, flow.at, flow.part == FlowPart::End));
+        // By track and row: on a row, slices follow one another.
+        let mut by_row: HashMap<u32, BTreeMap<u32, Vec<Place>>> = HashMap::new();
+        for flow in &flows {
+            by_row.entry(flow.track).or_insert_with(|| {
+                let mut rows: BTreeMap<u32, Vec<Place>> = BTreeMap::new();
+                for place in places.get(&flow.track).into_iter().flatten() {
+                    rows.entry(place.row).or_default().push(*place);
+                }
+                rows
+            });
+        }
         let bound = |flow: &Flow| -> Option<Place> {
-            let places = places.get(&flow.track)?;
-            let after = places.partition_point(|place| place.start <= flow.at);
-            let enclosing = || {
-                let mut before = places[..after].iter().rev().take(MOST_DEEP);
-                before.find(|place| place.end >= flow.at).copied()
-            };
             if flow.part == FlowPart::End && !flow.encloses {
-                let from = places.partition_point(|place| place.start < flow.at);
-                places.get(from).copied()
-            } else {
-                enclosing()
+                let places = places.get(&flow.track)?;
+                let next = places.partition_point(|place| place.start < flow.at);
+                return places.get(next).copied();
             }
+            let before = |row: &Vec<Place>| {
+                let after = row.partition_point(|place| place.start <= flow.at);
+                let place = row.get(after.checked_sub(1)?)?;
+                (place.end >= flow.at).then_some(*place)
+            };
+            let rows = by_row.get(&flow.track)?.values();
+            rows.filter_map(before).max_by_key(|place| place.start)
         };
         for pair in flows.windows(2) {
             let [from, to] = pair else { continue };
@@ -325,13 +351,15 @@ impl<'a> Builder<'a> {
     }
 
     fn figures(&self, sources: &[&ForeignFile<'_>]) -> Vec<GpuFigures> {
+        let mut waited = vec![0_i128; self.files.len()];
+        for (&(file, place), &shortest) in &self.shortest {
+            let length = self.files[file].events[place as usize].length;
+            waited[file] += i128::from(length) - i128::from(shortest);
+        }
         let all = self.files.iter().zip(sources).enumerate();
         all.map(|(index, (file, source))| {
             let counted = kernels::counted(file);
-            let waits = self.shortest.iter().filter(|((of, _), _)| *of == index);
-            let waited: i64 = waits
-                .map(|((_, place), shortest)| file.events[*place as usize].length - shortest)
-                .sum();
+            let waited = waited[index];
             let matched = !self.alignment.matched.is_empty();
             let offset = self.alignment.offsets[index].filter(|_| self.files.len() > 1);
             GpuFigures {
@@ -357,8 +385,9 @@ impl<'a> Builder<'a> {
             peak_in_flight: 0,
         });
         let mut trace = Trace::new(infos.collect(), self.labels.into_vec());
-        for (index, row) in self.rows.into_iter().enumerate() {
+        for (index, mut row) in self.rows.into_iter().enumerate() {
             trace.tracks.push(row.name);
+            row.spans.sort_by_key(|span| span.start);
             let lane = trace.lane_mut(index, Stream::Passes);
             lane.reserve(row.spans.len());
             for span in row.spans {
@@ -369,6 +398,20 @@ impl<'a> Builder<'a> {
         trace.arrows = self.arrows;
         trace
     }
+}
+
+fn shifts(files: &[File<'_>], alignment: &Alignment) -> Vec<i128> {
+    let first = |file: &File<'_>| {
+        let drawn = file.events.iter().filter(|event| drawn(file, event));
+        let first = drawn.map(|event| event.start).min().unwrap_or_default();
+        i128::from(first) + i128::from(file.base)
+    };
+    let start = files.first().map_or(0, first);
+    let of = |(file, offset): (&File<'_>, &Option<i64>)| {
+        let apart = offset.map_or_else(|| start - first(file), i128::from);
+        i128::from(file.base) + apart
+    };
+    files.iter().zip(&alignment.offsets).map(of).collect()
 }
 
 /// GPUs' events, or all there are where no GPU is.

@@ -134,7 +134,9 @@ pub(super) fn counted(file: &File<'_>) -> Vec<u32> {
     let last = starts.iter().copied().max().filter(|_| starts.len() > 1);
     let mut launched: HashMap<u64, i64> = HashMap::new();
     if last.is_some() {
-        let launches = file.events.iter().filter(|event| event.of == Of::Launch);
+        // Without a number it launched nothing that can be told.
+        let launches = file.events.iter();
+        let launches = launches.filter(|event| event.of == Of::Launch && event.correlation != 0);
         launched.extend(launches.map(|event| (event.correlation, event.start)));
     }
     let counts = |event: &Event| {

@@ -43,7 +43,7 @@ pub enum ImportError {
     Json(#[source] serde_json::Error),
     /// A trace of another program.
     #[error(
-        "it was not written by Shardscope; only .json, .json.gz and .csv exports of Shardscope can be read"
+        "it was not written by Shardscope; of other programs' traces, Chrome's JSON format can be read"
     )]
     Foreign,
     /// Whoever wanted it wants it no longer.

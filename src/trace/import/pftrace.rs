@@ -1,7 +1,7 @@
 //! Perfetto's protobuf traces as the exporter writes them, read back: slices by their tracks, the rest from our own packet.
 
 use super::super::{LabelId, Phase, Span, Stream};
-use super::chrome::{Header, begun, finished};
+use super::chrome::{Header, begun, finished, put};
 use super::{ImportError, Imported, check, damaged};
 use crate::units::Nanos;
 
@@ -185,6 +185,7 @@ pub fn perfetto(bytes: &[u8]) -> Result<Imported, ImportError> {
     let header: Header = serde_json::from_slice(own.ok_or(ImportError::Foreign)?)
         .map_err(|error| damaged(format!("a part of it is missing ({error})")))?;
     let (mut trace, rest) = begun(header)?;
+    let mut spans = Vec::new();
     for packet in packets() {
         let (mut at, mut of) = (Nanos::ZERO, Event::default());
         for field in Fields(packet) {
@@ -209,7 +210,8 @@ pub fn perfetto(bytes: &[u8]) -> Result<Imported, ImportError> {
         let lane = lane(of.track).filter(|&lane| lane < trace.lanes.len());
         let lane = lane.ok_or_else(|| damaged("a slice is on a track that is not there"))?;
         let span = check::span(&trace, span)?;
-        trace.lanes[lane].push(span);
+        spans.push((lane, span));
     }
+    put(&mut trace, spans);
     finished(trace, rest)
 }

@@ -168,6 +168,13 @@ fn what_is_no_trace_is_refused() {
             "{text}"
         );
     }
+    // Clocks that share nothing are no reason to refuse: each file starts at its own first event.
+    let alone = r#"[{"ph":"X","cat":"kernel","name":"k","ts":1694128201428006,"dur":5}]"#;
+    let found = read(&[&rank(0, &[(0, 10)]), alone]).unwrap();
+    assert_eq!(
+        (found.trace.makespan, found.ranks[1].clock_offset_us),
+        (Nanos(10_000), None)
+    );
     let apart = rank(0, &[(0, 1), (200_000_000_000_000, 1)]);
     assert!(matches!(read(&[&apart]), Err(ImportError::Damaged(_))));
 }
