@@ -315,7 +315,10 @@ impl<'a> Run<'a> {
             return;
         }
         let lane = self.trace.lane(rank, stream);
-        for span in lane.overlapping(from, until) {
+        // From the end: collectives of a stream follow one another, and what is waited for came last or nearly so.
+        let latest = lane.spans().iter().rev();
+        let since = latest.take_while(|span| span.end > from);
+        for span in since.filter(|span| span.start < until) {
             self.blockers.push(match span.phase {
                 Phase::Waiting => Blocker::collective(span.start, span.end, span.end),
                 Phase::Transfer | Phase::Busy | Phase::Idle => Blocker::sent(span.start, span.end),
