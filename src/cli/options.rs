@@ -272,13 +272,18 @@ impl SweepOptions {
     }
 }
 
+/// Costs as a flag or a file gives them, or the model's.
+fn costs_of(flag: Option<&str>, settings: &Settings) -> CliResult<Costs> {
+    match flag.or(settings.costs.as_deref()) {
+        Some(text) => costs::parse(text),
+        None => Ok(Costs::Model),
+    }
+}
+
 impl SimulateOptions {
     fn new(args: SimulateArgs) -> CliResult<Self> {
         let settings = config::with_file(args.settings)?;
-        let costs = match args.costs.as_deref().or(settings.costs.as_deref()) {
-            Some(text) => costs::parse(text)?,
-            None => Costs::Model,
-        };
+        let costs = costs_of(args.costs.as_deref(), &settings)?;
         Ok(Self {
             config: config::config(&settings, costs)?,
             output: Output::new(args.output)?,
@@ -289,10 +294,7 @@ impl SimulateOptions {
 impl CompareOptions {
     fn new(args: CompareArgs) -> CliResult<Self> {
         let base = config::with_file(args.settings)?;
-        let costs = match args.costs.as_deref().or(base.costs.as_deref()) {
-            Some(text) => costs::parse(text)?,
-            None => Costs::Model,
-        };
+        let costs = costs_of(args.costs.as_deref(), &base)?;
         let mut configs = vec![config::config(&base, costs)?];
         for text in &args.against {
             let read = Against::try_parse_from(text.split_whitespace());

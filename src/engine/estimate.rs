@@ -458,6 +458,15 @@ mod tests {
         (estimate, trace.makespan, peak.unwrap_or_default())
     }
 
+    /// By what shares the estimate's step and memory differ from the simulation's.
+    fn apart(model: &str, layout: Layout, methods: Methods, overlap: bool) -> (f64, f64) {
+        let (estimate, step, peak) = both(model, layout, methods, overlap);
+        let error = estimate.step.secs() / step.secs() - 1.0;
+        let memory = estimate.memory.mib() / peak.mib() - 1.0;
+        println!("{model} {layout:?} {methods:?} {overlap}: {error:+.3} {memory:+.3}");
+        (error.abs(), memory.abs())
+    }
+
     #[test]
     fn it_is_the_simulations_step_within_a_few_per_cent() {
         let full = Methods {
@@ -493,11 +502,7 @@ mod tests {
                 chunks: v,
             };
             for (methods, overlap) in [(full, false), (shared, true), (Methods::default(), true)] {
-                let (estimate, step, peak) = both(model, layout, methods, overlap);
-                let error = estimate.step.secs() / step.secs() - 1.0;
-                let memory = estimate.memory.mib() / peak.mib() - 1.0;
-                println!("{model} {layout:?} {overlap}: {error:+.3} {memory:+.3}");
-                errors.push((error.abs(), memory.abs()));
+                errors.push(apart(model, layout, methods, overlap));
             }
         }
         let mean = errors.iter().map(|(step, _)| step).sum::<f64>() / errors.len() as f64;
@@ -537,15 +542,9 @@ mod tests {
                     zero,
                     ..Methods::default()
                 };
-                let (estimate, step, peak) = both(model, layout, methods, overlap);
-                let error = estimate.step.secs() / step.secs() - 1.0;
-                let memory = estimate.memory.mib() / peak.mib() - 1.0;
-                println!("{model} {layout:?} {zero:?} {overlap}: {error:+.3} {memory:+.3}");
-                assert!(error.abs() < 0.05, "{layout:?} {zero:?} {overlap}: {error}");
-                assert!(
-                    memory.abs() < 0.05,
-                    "{layout:?} {zero:?} {overlap}: {memory}"
-                );
+                let (error, memory) = apart(model, layout, methods, overlap);
+                assert!(error < 0.05, "{layout:?} {zero:?} {overlap}: {error}");
+                assert!(memory < 0.05, "{layout:?} {zero:?} {overlap}: {memory}");
             }
         }
     }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::scene::Overview;
+use crate::scene::row_order;
 use crate::trace::import::FORMAT;
 use crate::trace::{Arrow, Label, Memory, Phase, RankInfo, Span, Stream, Trace};
 use crate::units::Nanos;
@@ -148,8 +148,7 @@ impl std::fmt::Display for Micros {
 
 /// Processes by GPU in the order of rows, threads by stream.
 fn name_tracks(trace: &Trace, events: &mut Events) {
-    let overview = Overview::new(trace);
-    for (row, &pid) in overview.order.iter().enumerate() {
+    for (row, &pid) in row_order(trace).iter().enumerate() {
         let name = text_of(&crate::scene::row_name(trace, pid));
         events.add(format_args!(
             "{{\"ph\":\"M\",\"pid\":{pid},\"name\":\"process_name\",\"args\":{{\"name\":{name}}}}}"

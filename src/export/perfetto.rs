@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::scene::Overview;
+use crate::scene::row_order;
 use crate::trace::import::pftrace as fields;
 use crate::trace::{Arrow, Phase, Span, Stream, Trace};
 use crate::units::{Nanos, Rank};
@@ -85,8 +85,7 @@ fn packet(file: &mut Message, at: Nanos, event: &Message) {
 
 /// GPUs in the order of rows, their streams in the order of lanes.
 fn tracks(trace: &Trace, file: &mut Message) {
-    let overview = Overview::new(trace);
-    for (row, &index) in overview.order.iter().enumerate() {
+    for (row, &index) in row_order(trace).iter().enumerate() {
         let mut process = Message::default();
         process.number(fields::PID, row as u64 + 1);
         let name = crate::scene::row_name(trace, index);

@@ -10,7 +10,7 @@ use super::legend::Legend;
 use super::look::{Common, Look, Viewport};
 use super::names;
 use super::overview::{Holds, Overview};
-use super::picture::{Stamp, comfortable, draw_head, sensible};
+use super::picture::{Page, Stamp, comfortable, draw_head};
 use super::rows::Rows;
 use super::shape::{Anchor, Point, Rect, Scene, Size, Stroke};
 use super::timeline::Timeline;
@@ -90,17 +90,17 @@ impl Comparison {
     pub fn scene(&self, traces: &[&Trace]) -> Scene {
         let overviews: Vec<Overview> = traces.iter().map(|trace| Overview::new(trace)).collect();
         let known: Vec<(&Trace, &Overview)> = traces.iter().copied().zip(&overviews).collect();
-        let size = sensible(self.size);
-        let sizes = Sizes {
-            body: (size.width / 80.0).min(size.height / 45.0),
-        };
+        let Page {
+            size,
+            sizes,
+            margin,
+            width,
+            head,
+        } = Page::new(self.size);
         let palette = self.theme.palette();
-        let margin = sizes.body * 2.0;
-        let width = size.width - 2.0 * margin;
         let holds = overviews.iter().map(|overview| overview.holds);
         let holds = holds.fold(Holds::default(), Holds::or);
         let legend = Legend::new(holds, self.theme, sizes, width);
-        let head = margin + sizes.body * 4.6;
         let foot = sizes.body * 0.8 + legend.height() + margin;
         let headings = HEADING * sizes.body * known.len() as f32;
         let axes = axis::height(sizes) * known.len() as f32;

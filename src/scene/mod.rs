@@ -39,7 +39,7 @@ pub use comparison::{Comparison, Part, Stack};
 pub use legend::Legend;
 pub use look::{Arrows, Common, Hit, Lit, Look, Viewport};
 pub use names::name as row_name;
-pub use overview::{Holds, Overview};
+pub use overview::{Holds, Overview, row_order};
 pub use picture::{Picture, Stamp};
 pub use rows::{Band, Rows, Track};
 pub use scale::Scale;

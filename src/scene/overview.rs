@@ -103,15 +103,21 @@ pub struct Overview {
     rows: HashMap<Rank, usize>,
 }
 
+/// For each row from the top, the rank's place in [`Trace::ranks`]: by replica, then stage, then slice.
+pub fn row_order(trace: &Trace) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..trace.ranks.len()).collect();
+    order.sort_by_key(|&index| {
+        let info = &trace.ranks[index];
+        (info.dp, info.pp, info.tp, info.rank)
+    });
+    order
+}
+
 impl Overview {
     /// Reads all of `trace` once.
     pub fn new(trace: &Trace) -> Self {
         let count = trace.ranks.len();
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by_key(|&index| {
-            let info = &trace.ranks[index];
-            (info.dp, info.pp, info.tp, info.rank)
-        });
+        let order = row_order(trace);
         let rows = order.iter().enumerate();
         let rows = rows.map(|(row, &index)| (trace.ranks[index].rank, row));
         let mut arrows: Vec<u32> = (0..trace.arrows.len() as u32).collect();

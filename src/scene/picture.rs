@@ -111,15 +111,15 @@ impl Picture {
     /// The picture of `trace`.
     pub fn scene(&self, trace: &Trace) -> Scene {
         let overview = Overview::new(trace);
-        let size = sensible(self.size);
-        let sizes = Sizes {
-            body: (size.width / 80.0).min(size.height / 45.0),
-        };
+        let Page {
+            size,
+            sizes,
+            margin,
+            width,
+            head,
+        } = Page::new(self.size);
         let palette = self.theme.palette();
-        let margin = sizes.body * 2.0;
-        let width = size.width - 2.0 * margin;
         let legend = Legend::new(overview.holds, self.theme, sizes, width);
-        let head = margin + sizes.body * 4.6;
         let foot = self.foot(&legend, sizes) + margin;
         let besides = head + foot + sizes.body * 2.0;
         let height = comfortable(size, overview.order.len(), sizes, besides);
@@ -188,6 +188,35 @@ impl Picture {
     }
 }
 
+/// A page: how large it is and its texts, and where its contents start.
+pub(super) struct Page {
+    pub(super) size: Size,
+    pub(super) sizes: Sizes,
+    pub(super) margin: f32,
+    /// Between the margins.
+    pub(super) width: f32,
+    /// The margin, the title and the stamp.
+    pub(super) head: f32,
+}
+
+impl Page {
+    /// A page of about `size`.
+    pub(super) fn new(size: Size) -> Self {
+        let size = sensible(size);
+        let sizes = Sizes {
+            body: (size.width / 80.0).min(size.height / 45.0),
+        };
+        let margin = sizes.body * 2.0;
+        Self {
+            size,
+            sizes,
+            margin,
+            width: size.width - 2.0 * margin,
+            head: margin + sizes.body * 4.6,
+        }
+    }
+}
+
 /// Title and stamp.
 pub(super) fn draw_head(
     (title, stamp): (&str, &Stamp),
@@ -215,7 +244,7 @@ pub(super) fn comfortable(size: Size, rows: usize, sizes: Sizes, besides: f32) -
 }
 
 /// A size that can be drawn, whatever a file says.
-pub(super) fn sensible(size: Size) -> Size {
+fn sensible(size: Size) -> Size {
     let held = |length: f32, usual: f32| {
         if length.is_finite() {
             length.clamp(SMALLEST, LARGEST)

@@ -13,11 +13,10 @@ use crate::session::{Report, Timeline as Step};
 use crate::trace::Trace;
 use crate::units::Nanos;
 
-use super::describe::describe;
 use super::icon::{Icon, Weight, icon_button};
-use super::paint::Painted;
 use super::theme::{color, font};
 use super::timeline::{Canvas, Stage};
+use super::timeline_input::explain_hit;
 use super::timeline_view::{Setting, TimelineView, look};
 use super::wish::Wish;
 
@@ -60,12 +59,17 @@ impl Kept {
     }
 }
 
+/// What the run's timeline and the kept ones hold.
+pub(super) fn holds(stage: Stage<'_>, step: &Arc<Step>, timeline_view: &mut TimelineView) -> Holds {
+    let all = stage.kept.iter().chain([step]);
+    let holds = all.map(|step| timeline_view.overview(step).holds);
+    holds.fold(Holds::default(), Holds::or)
+}
+
 /// What kept timelines and the run's have in common.
 pub(super) struct Compared {
     /// Time axis, scales, heights; the run's comes last.
     pub(super) stack: Stack,
-    /// What any of them holds.
-    pub(super) holds: Holds,
     parts: Vec<Part>,
 }
 
@@ -88,16 +92,10 @@ impl Compared {
             .map(|(step, overview)| (&step.trace, overview.as_ref()))
             .collect();
         let sizes = stage.view.sizes();
-        let holds = overviews.iter().map(|overview| overview.holds);
         let reports: Vec<&Report> = all.iter().map(|step| &step.report).collect();
-        let headings = if stage.kept.is_empty() {
-            0.0
-        } else {
-            HEADING * sizes.body * all.len() as f32
-        };
+        let headings = HEADING * sizes.body * all.len() as f32;
         Self {
             stack: Stack::new(&known, sizes, height - headings),
-            holds: holds.fold(Holds::default(), Holds::or),
             parts: export::comparison(&reports).parts,
         }
     }
@@ -120,9 +118,7 @@ impl Compared {
             self.heading(ui, stage, index, wishes);
             self.one(ui, stage, (index, kept), &lit, timeline_view);
         }
-        if !stage.kept.is_empty() {
-            self.heading(ui, stage, stage.kept.len(), wishes);
-        }
+        self.heading(ui, stage, stage.kept.len(), wishes);
     }
 
     /// What a timeline is of, and its figures beside the first's.
@@ -185,8 +181,7 @@ impl Compared {
         let scene = Timeline::new(&step.trace, &overview, setting.viewport, &setting.look);
         setting.viewport = scene.viewport();
         let (full, _) = timeline_view.painted(step, &setting);
-        let painted: Painted = full.clone();
-        painted.paint(&ui.painter().with_clip_rect(rect));
+        full.paint(&ui.painter().with_clip_rect(rect));
         mark(
             ui,
             rect,
@@ -210,13 +205,7 @@ impl Compared {
         canvas.navigate(ui, &response, step, timeline_view);
         let local = response.hover_pos().map(|at| at - rect.min);
         if let Some(hit) = local.and_then(|at| scene.hit(at.x, at.y)) {
-            let said = describe(step, &hit);
-            response.on_hover_ui_at_pointer(|ui| {
-                ui.strong(said.name);
-                for line in said.lines {
-                    ui.label(line);
-                }
-            });
+            explain_hit(&response, step, &hit);
         }
     }
 }

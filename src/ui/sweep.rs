@@ -39,11 +39,15 @@ pub(super) struct SweepPanel {
 
 impl SweepPanel {
     fn wanted(&self, config: &Config) -> SweepSpec {
-        let own = config.layout.mesh().map_or(1, |mesh| mesh.ranks());
         SweepSpec {
             top: TOP,
-            ..SweepSpec::around(config, self.gpus.unwrap_or(own))
+            ..SweepSpec::around(config, self.gpus(config))
         }
+    }
+
+    fn gpus(&self, config: &Config) -> usize {
+        let own = || config.layout.mesh().map_or(1, |mesh| mesh.ranks());
+        self.gpus.unwrap_or_else(own)
     }
 
     /// Nobody looks any more: what is under way ends, and what was found stays.
@@ -82,7 +86,7 @@ impl SweepPanel {
     /// How many GPUs, and what for.
     fn head(&mut self, ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
         let config = run.config();
-        let mut gpus = self.wanted(config).gpus;
+        let mut gpus = self.gpus(config);
         ui.horizontal(|ui| {
             let title = font(view.sizes().body * 1.2, FontWeight::SemiBold);
             ui.label(RichText::new("Every layout of").font(title));
@@ -109,7 +113,7 @@ impl SweepPanel {
                 wishes.push(Wish::Show(Show::Sweep));
             }
         });
-        if gpus != self.wanted(config).gpus {
+        if gpus != self.gpus(config) {
             self.gpus = Some(gpus);
         }
     }

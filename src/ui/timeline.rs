@@ -11,10 +11,10 @@ use crate::mesh::Mesh;
 use crate::scene::fonts::Weight;
 use crate::scene::{Hit, Legend, Size, Timeline};
 use crate::session::Timeline as Step;
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 use super::attention::Attention;
-use super::kept::{Compared, mark};
+use super::kept::{Compared, holds, mark};
 use super::paint::Painted;
 use super::run::Run;
 use super::theme::{color, font};
@@ -47,21 +47,21 @@ pub(super) fn show(
         return None;
     };
     let sizes = stage.view.sizes();
-    let height = ui.available_height();
-    let compared = Compared::new(stage, &step, timeline_view, height);
-    let legend = Legend::new(
-        compared.holds,
-        stage.view.theme,
-        sizes,
-        ui.available_width(),
+    let holds = holds(stage, &step, timeline_view);
+    let legend = Legend::new(holds, stage.view.theme, sizes, ui.available_width());
+    let height = ui.available_height() - legend.height() - sizes.gap();
+    let comparing = !stage.kept.is_empty();
+    let compared = comparing.then(|| Compared::new(stage, &step, timeline_view, height));
+    timeline_view.reach(
+        compared
+            .as_ref()
+            .map_or(Nanos::ZERO, |compared| compared.stack.to),
     );
-    // Made anew, now that it is known how high the legend is.
-    let height = height - legend.height() - sizes.gap();
-    let compared = Compared::new(stage, &step, timeline_view, height);
-    timeline_view.reach(compared.stack.to);
-    let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing.y);
-    compared.show(ui, stage, &step, timeline_view, wishes);
-    ui.spacing_mut().item_spacing.y = spacing;
+    if let Some(compared) = &compared {
+        let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing.y);
+        compared.show(ui, stage, &step, timeline_view, wishes);
+        ui.spacing_mut().item_spacing.y = spacing;
+    }
     let room = ui.available_size() - vec2(0.0, legend.height() + sizes.gap());
     let (rect, response) =
         ui.allocate_exact_size(room.max(vec2(1.0, 1.0)), Sense::click_and_drag());
@@ -82,7 +82,7 @@ pub(super) fn show(
     };
     let capacity = step.report.config.hardware.memory();
     setting.look.capacity = (capacity > Bytes::ZERO).then_some(capacity);
-    if !stage.kept.is_empty() {
+    if let Some(compared) = &compared {
         setting.look.common = compared.stack.common;
     }
     let overview = timeline_view.overview(&step);
@@ -96,7 +96,7 @@ pub(super) fn show(
     canvas.paint(ui, (&step, &setting), timeline_view);
     let hovered = canvas.hovered(&response);
     canvas.paint_outlines(ui, hovered.as_ref());
-    if !stage.kept.is_empty() {
+    if comparing {
         let stroke = Stroke::new(1.6, color(stage.view.palette().accent));
         mark(ui, rect, &scene, step.trace.makespan, stroke);
     }

@@ -141,13 +141,18 @@ impl Canvas<'_> {
                 .on_hover_cursor(CursorIcon::ResizeHorizontal);
         }
         if let Some(hit) = hovered {
-            let said = describe(step, &hit);
-            response.clone().on_hover_ui_at_pointer(|ui| {
-                ui.strong(said.name);
-                for line in said.lines {
-                    ui.label(line);
-                }
-            });
+            explain_hit(response, step, &hit);
         }
     }
+}
+
+/// Describes what was hit, at the pointer.
+pub(super) fn explain_hit(response: &Response, step: &Step, hit: &Hit) {
+    let said = describe(step, hit);
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        ui.strong(said.name);
+        for line in said.lines {
+            ui.label(line);
+        }
+    });
 }

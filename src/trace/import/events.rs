@@ -1,6 +1,7 @@
 //! Chrome's trace events, as PyTorch's profiler (Kineto) and others write them, gone over once.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::ControlFlow;
 
 use super::kernels::{Class, class};
@@ -363,13 +364,9 @@ impl<'a> File<'a> {
             return;
         };
         // An arrow is told by its category, its name and its number.
-        let mut id = 0xcbf2_9ce4_8422_2325_u64;
-        // No byte of text is 255, which keeps them apart.
-        let apart = &[u8::MAX];
-        let parts = [raw.category, apart, raw.name, apart, raw.id];
-        for &byte in parts.into_iter().flatten() {
-            id = (id ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        let mut hasher = DefaultHasher::new();
+        (raw.category, raw.name, raw.id).hash(&mut hasher);
+        let id = hasher.finish();
         let name = self.names.id(raw.name);
         self.flows.push(Flow {
             id,
