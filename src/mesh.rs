@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Rank;
 
+pub use crate::units::Axis;
+
 /// The largest number of ranks a mesh may have.
 pub const MAX_RANKS: usize = 1 << 20;
 
@@ -29,38 +31,6 @@ pub struct Coord {
     pub tp: usize,
     /// Pipeline position.
     pub pp: usize,
-}
-
-/// The axis along which the members of a process group differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Axis {
-    /// Same shard of the model, other data.
-    Dp,
-    /// Same layers and data, other slice of each matrix.
-    Tp,
-    /// Same data, other layers.
-    Pp,
-    /// A whole replica of the model: all of TP and PP.
-    Model,
-    /// First and last stage, which both hold the tied embedding.
-    Embedding,
-    /// All ranks.
-    World,
-}
-
-impl Axis {
-    /// The name in figures and on lanes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dp => "dp",
-            Self::Tp => "tp",
-            Self::Pp => "pp",
-            Self::Model => "model",
-            Self::Embedding => "embedding",
-            Self::World => "world",
-        }
-    }
 }
 
 /// A degree that is not a degree.

@@ -249,6 +249,53 @@ impl Pass {
     }
 }
 
+/// The axis along which the members of a process group differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Axis {
+    /// Same shard of the model, other data.
+    Dp,
+    /// Same layers and data, other slice of each matrix.
+    Tp,
+    /// Same data, other layers.
+    Pp,
+    /// A whole replica of the model: all of TP and PP.
+    Model,
+    /// First and last stage, which both hold the tied embedding.
+    Embedding,
+    /// All ranks.
+    World,
+}
+
+impl Axis {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Dp,
+        Self::Tp,
+        Self::Pp,
+        Self::Model,
+        Self::Embedding,
+        Self::World,
+    ];
+
+    /// The name in figures and on lanes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dp => "dp",
+            Self::Tp => "tp",
+            Self::Pp => "pp",
+            Self::Model => "model",
+            Self::Embedding => "embedding",
+            Self::World => "world",
+        }
+    }
+
+    /// The axis of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|axis| axis.name() == name)
+    }
+}
+
 /// What the ranks of a group do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -20,7 +20,7 @@ pub(super) fn run(options: &CompareOptions) -> CliResult {
     let reports: Vec<&Report> = steps.iter().map(|step| &step.report).collect();
     let comparison = export::comparison(&reports);
     if !options.output.files.is_empty() {
-        let traces: Vec<&Trace> = steps.iter().map(|step| &step.trace).collect();
+        let traces: Vec<&Trace> = steps.iter().map(|step| step.trace.as_ref()).collect();
         let scene = comparison.scene(&traces);
         for path in &options.output.files {
             export::write_picture(path, &scene, &comparison.title).map_err(CliError::failed)?;

@@ -17,7 +17,8 @@ pub fn csv(trace: &Trace) -> String {
                 let row = row(trace, stream, span);
                 let (rank, dp, tp, pp) = (info.rank, info.dp, info.tp, info.pp);
                 // Writing to a string cannot fail.
-                writeln!(out, "{rank},{row},{dp},{tp},{pp}").unwrap_or_default();
+                let members = trace.label(span.label).members;
+                writeln!(out, "{rank},{row},{dp},{tp},{pp},{members}").unwrap_or_default();
             }
         }
     }

@@ -85,8 +85,12 @@ impl Lowering<'_> {
         self.program.task(task)
     }
 
-    pub(super) fn send_task(&mut self, from: Rank, to: Rank) -> TaskId {
-        let leaves_node = self.node(self.program.real(from)) != self.node(self.program.real(to));
+    /// Whether what one rank sends to another goes from node to node.
+    pub(super) fn leaves_node(&self, from: Rank, to: Rank) -> bool {
+        self.node(self.program.real(from)) != self.node(self.program.real(to))
+    }
+
+    pub(super) fn send_task(&mut self, leaves_node: bool) -> TaskId {
         let task = match self.job.load {
             Load::Model(load) => load.send(self.job.mesh.tp(), leaves_node),
             Load::Passes => Task::Send {

@@ -312,9 +312,10 @@ impl Lowering<'_> {
             stage: target,
             micro_batch: action.micro_batch,
         };
-        let label = LabelId(self.labels(action).0 + 1);
+        let leaves_node = self.leaves_node(issued.rank, to);
+        let label = LabelId(self.labels(action).0 + 1 + u32::from(leaves_node));
         let op = self.message(What::Send { to, tag }, stream, label, action);
-        let task = self.send_task(issued.rank, to);
+        let task = self.send_task(leaves_node);
         // Both of a pair end together, so the first's output leaves with the second's.
         self.program.issue(NewOp { task, ..op }, &[*made, end]);
     }
@@ -345,8 +346,8 @@ impl Lowering<'_> {
         let mut gathering = self.gathering(&template, action);
         let mut waits = waits.to_vec();
         waits.append(&mut issued.blocking);
-        // The labels of the pass and of its send come first.
-        let mut label = LabelId(pass_label.0 + 2);
+        // The labels of the pass and of its two sends come first.
+        let mut label = LabelId(pass_label.0 + 3);
         let mut reduces = template.reduces.iter();
         let count = template.segments.len();
         for (index, segment) in template.segments.iter().enumerate() {

@@ -52,8 +52,8 @@ pub(super) struct PassTemplate {
 #[derive(Debug)]
 pub(super) struct Templates {
     passes: Vec<[PassTemplate; 4]>,
-    /// The size of an activation or a gradient between stages.
-    message: Bytes,
+    /// The size of an activation or a gradient between stages, within a node and from one to another.
+    messages: [Bytes; 2],
     /// A task that costs nothing.
     pub(super) nothing: TaskId,
     /// What the optimizer is called.
@@ -76,15 +76,15 @@ impl Templates {
             .iter()
             .map(|stage| PASSES.map(|pass| template(job, program, stage, pass)))
             .collect();
-        let message = match job.load {
-            Load::Model(load) => load.message(job.mesh.tp()),
-            Load::Passes => Bytes::ZERO,
+        let messages = match job.load {
+            Load::Model(load) => [false, true].map(|leaves| load.leaving(job.mesh.tp(), leaves)),
+            Load::Passes => [Bytes::ZERO; 2],
         };
         let nothing = program.task(Task::Compute(Work::default()));
         let optimizer = program.label(optimizer_label());
         Self {
             passes,
-            message,
+            messages,
             nothing,
             optimizer,
             syncs: Vec::new(),
@@ -114,12 +114,15 @@ impl Templates {
         } else {
             "send gradient"
         };
-        let group = Some(Axis::Pp.name().into());
-        program.label(Label {
-            group,
-            bytes: self.message.0,
-            ..of(Kind::Send, sends)
-        });
+        for message in self.messages {
+            program.label(Label {
+                group: Some(Axis::Pp.name().into()),
+                bytes: message.0,
+                members: 2,
+                ..of(Kind::Send, sends)
+            });
+        }
+        let members = program.fold.mesh.tp() as u32;
         let template = self.get(action.stage, action.pass);
         let mut reduces = template.reduces.iter();
         for segment in &template.segments {
@@ -143,6 +146,7 @@ impl Templates {
                     layer,
                     group,
                     bytes,
+                    members,
                     ..of(
                         Kind::from(reduce.what.collective()),
                         reduce_name(reduce.what),
@@ -337,18 +341,27 @@ impl ModelLoad<'_> {
         Bytes(elements * self.precision.bytes())
     }
 
-    /// A send of it.
-    pub(crate) fn send(&self, tp: usize, leaves_node: bool) -> Task {
-        // With sequence parallelism each has a share of its own already.
-        let alike = if self.methods.sequence_parallel {
+    /// What one of `tp` ranks sends of it: from one node to another, its share of what ranks of a node have alike.
+    fn leaving(&self, tp: usize, leaves_node: bool) -> Bytes {
+        let shares = if leaves_node { self.alike(tp) } else { 1 };
+        Bytes(self.message(tp).0 / shares.max(1) as u64)
+    }
+
+    /// How many ranks of a node have the same to send. With sequence parallelism each has a share of its own already.
+    fn alike(&self, tp: usize) -> usize {
+        if self.methods.sequence_parallel {
             1
         } else {
             tp.min(self.gpus_per_node)
-        };
+        }
+    }
+
+    /// A send of it.
+    pub(crate) fn send(&self, tp: usize, leaves_node: bool) -> Task {
         Task::Send {
             bytes: self.message(tp),
             leaves_node,
-            alike,
+            alike: self.alike(tp),
         }
     }
 }

@@ -233,10 +233,11 @@ impl Lowering<'_> {
     pub(super) fn collective(&mut self, call: &Call, waits: &[OpId]) -> OpId {
         let bytes = Bytes(call.elements * call.each);
         let task = self.collective_task(call.kind, call.group, bytes);
-        let axis = self.program.groups[call.group as usize].axis;
+        let group = &self.program.groups[call.group as usize];
         let label = Label {
-            group: Some(axis.name().into()),
+            group: Some(group.axis.name().into()),
             bytes: bytes.0,
+            members: group.size as u32,
             ..Label::new(Kind::from(call.kind), call.name)
         };
         let label = self

@@ -12,6 +12,8 @@ mod shared;
 mod snapshot;
 mod study;
 mod sweep;
+#[cfg(test)]
+mod trace_tests;
 mod traffic;
 mod trainer;
 mod validate;

@@ -73,7 +73,7 @@ pub enum SweepState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Timeline {
     /// What happened when.
-    pub trace: Trace,
+    pub trace: Arc<Trace>,
     /// The figures, of this step; its list of steps is empty.
     pub report: Report,
     /// The bubble that the textbook gives, for even stages only.

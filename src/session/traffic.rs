@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::hardware::Task;
 use crate::mesh::Axis;
 use crate::plan::{Op, Plan, What};
 use crate::trace::{Kind, Phase, Span, Stream, Trace};
@@ -52,21 +51,9 @@ struct Sums {
 impl Sums {
     /// Counts an operation; its time comes from its span, which one that takes none has not.
     fn count(&mut self, plan: &Plan, op: &Op) {
-        let program = plan.program();
-        let size = program.labels[op.label.0 as usize].bytes;
-        // What ranks of a node have alike, each sends a share of.
-        let share = if let Task::Send {
-            leaves_node: true,
-            alike,
-            ..
-        } = program.tasks[op.task.0 as usize]
-        {
-            alike.max(1) as u64
-        } else {
-            1
-        };
+        let label = &plan.program().labels[op.label.0 as usize];
         self.count += 1;
-        self.bytes = self.bytes.saturating_add(size / share);
+        self.bytes = self.bytes.saturating_add(label.bytes);
     }
 }
 

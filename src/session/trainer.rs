@@ -219,7 +219,7 @@ impl Timeline {
         let program = plan.program();
         let (stages, holders) = (program.stages.clone(), program.holders.clone());
         Ok(Self {
-            trace,
+            trace: Arc::new(trace),
             report,
             formula: config.bubble_formula(),
             stages,

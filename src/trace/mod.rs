@@ -5,12 +5,19 @@
 //! start. The [`Stream::Compute`] lane of a rank tiles the step: what is not computing is a gap, and says
 //! whether it is transfer, waiting or idleness.
 
+mod area;
+mod chain;
 mod figures;
+mod group;
 pub mod import;
 mod lane;
+mod links;
 
+pub use area::{Area, AreaFigures, Operations};
+pub use chain::{Link, chain_behind, critical_path};
 pub use figures::{Bubbles, TimeSplit};
 pub use lane::{Lane, LaneId, Phase, Span, Stream};
+pub use links::{Counter, Sent, counters, sent};
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -89,14 +96,13 @@ pub struct Label {
     /// Bytes moved, as nccl-tests would print the size.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes: u64,
+    /// How many ranks the process group has; 0 where it is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub members: u32,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands it a reference"
-)]
-fn is_zero(bytes: &u64) -> bool {
-    *bytes == 0
+fn is_zero<N: PartialEq + Default>(number: &N) -> bool {
+    *number == N::default()
 }
 
 impl Label {
@@ -111,6 +117,7 @@ impl Label {
             layer: None,
             group: None,
             bytes: 0,
+            members: 0,
         }
     }
 

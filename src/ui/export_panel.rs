@@ -175,7 +175,7 @@ fn save_comparison(
     let kept = shown.kept.iter().map(Arc::as_ref);
     let all: Vec<&Timeline> = kept.chain([shown.timeline]).collect();
     let reports: Vec<&Report> = all.iter().map(|step| &step.report).collect();
-    let traces: Vec<&Trace> = all.iter().map(|step| &step.trace).collect();
+    let traces: Vec<&Trace> = all.iter().map(|step| step.trace.as_ref()).collect();
     let comparison = Comparison {
         theme,
         ..crate::export::comparison(&reports)

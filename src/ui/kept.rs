@@ -89,7 +89,7 @@ impl Compared {
         let known: Vec<(&Trace, &Overview)> = all
             .iter()
             .zip(&overviews)
-            .map(|(step, overview)| (&step.trace, overview.as_ref()))
+            .map(|(step, overview)| (step.trace.as_ref(), overview.as_ref()))
             .collect();
         let sizes = stage.view.sizes();
         let reports: Vec<&Report> = all.iter().map(|step| &step.report).collect();

@@ -37,10 +37,10 @@ fn labels() -> impl Strategy<Value = Vec<Label>> {
         passes,
         (number(), number(), number()),
         group,
-        0..9_u64,
+        (0..9_u64, 0..3_u32),
     )
         .prop_map(
-            |(kind, name, pass, (micro_batch, stage, layer), group, bytes)| Label {
+            |(kind, name, pass, (micro_batch, stage, layer), group, (bytes, members))| Label {
                 kind,
                 name: name.into_iter().collect::<String>().into(),
                 pass,
@@ -49,6 +49,7 @@ fn labels() -> impl Strategy<Value = Vec<Label>> {
                 layer,
                 group: group.map(Into::into),
                 bytes,
+                members,
             },
         );
     prop::collection::vec(one, 1..5)

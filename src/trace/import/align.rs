@@ -28,8 +28,20 @@ pub(super) struct Alignment {
     pub(super) notes: Vec<(usize, String)>,
 }
 
+/// Why two clocks cannot be aligned with each other.
+#[derive(Clone, Debug)]
+enum Apart {
+    /// Their files share no collective.
+    Nothing,
+    /// In words.
+    Why(String),
+}
+
+/// A collective: its group's name and ranks, and its own name.
+type Called<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
 /// Calls of one collective, in order, as places among a file's events.
-type Calls<'a> = BTreeMap<(&'a [u8], &'a [u8]), Vec<u32>>;
+type Calls<'a> = BTreeMap<Called<'a>, Vec<u32>>;
 
 fn calls<'a>(file: &File<'a>) -> Calls<'a> {
     let mut calls: Calls<'a> = BTreeMap::new();
@@ -46,30 +58,53 @@ fn calls<'a>(file: &File<'a>) -> Calls<'a> {
         let said = file.comms.get(&index).copied().unwrap_or_default();
         let name = said.name.unwrap_or(file.names.list[event.name as usize]);
         let group = said.group.unwrap_or_default();
-        calls.entry((group, name)).or_default().push(index);
+        let ranks = said.ranks.unwrap_or_default();
+        calls.entry((group, ranks, name)).or_default().push(index);
     }
     calls
 }
 
 /// Matches the collectives of files that may be ranks of one run, and aligns their clocks with the first one's.
 pub(super) fn align(files: &[File<'_>]) -> Alignment {
-    let Some(first) = files.first() else {
+    if files.is_empty() {
         return Alignment::default();
-    };
+    }
     let all: Vec<Calls<'_>> = files.iter().map(calls).collect();
     let mut result = Alignment {
         offsets: vec![Some(0); 1],
         ..Alignment::default()
     };
-    for (index, file) in files.iter().enumerate().skip(1) {
-        let offset = match offset((first, &all[0]), (file, &all[index])) {
-            Ok(offset) => Some(offset),
-            Err(why) => {
-                result.notes.push((index, why));
-                None
-            }
+    result.offsets.resize(files.len(), None);
+    let mut whys: Vec<Option<String>> = vec![None; files.len()];
+    // Ranks that share no group with the first are reached over one that does.
+    let mut aligned = vec![0];
+    let mut next = 0;
+    while let Some(&by) = aligned.get(next) {
+        next += 1;
+        let Some(known) = result.offsets[by] else {
+            continue;
         };
-        result.offsets.push(offset);
+        for index in 1..files.len() {
+            if result.offsets[index].is_some() {
+                continue;
+            }
+            match offset((&files[by], &all[by]), (&files[index], &all[index])) {
+                Ok(offset) => {
+                    result.offsets[index] = Some(known.saturating_add(offset));
+                    aligned.push(index);
+                }
+                Err(Apart::Nothing) => {}
+                Err(Apart::Why(why)) => {
+                    whys[index].get_or_insert(why);
+                }
+            }
+        }
+    }
+    for (index, why) in whys.into_iter().enumerate().skip(1) {
+        if result.offsets[index].is_none() {
+            let nothing = || "they share no collective".to_owned();
+            result.notes.push((index, why.unwrap_or_else(nothing)));
+        }
     }
     result.matched = matched(&all, &result.offsets);
     result
@@ -79,7 +114,7 @@ pub(super) fn align(files: &[File<'_>]) -> Alignment {
 fn offset(
     (first, own): (&File<'_>, &Calls<'_>),
     (other, others): (&File<'_>, &Calls<'_>),
-) -> Result<i64, String> {
+) -> Result<i64, Apart> {
     let mut apart: Vec<i64> = Vec::new();
     let mut lengths: Vec<i64> = Vec::new();
     let mut uneven = 0;
@@ -96,16 +131,17 @@ fn offset(
             let end = |file: &File<'_>, at: i64| i128::from(at) + i128::from(file.base);
             let distance = end(first, here.end()) - end(other, there.end());
             apart.push(
-                i64::try_from(distance)
-                    .map_err(|error| format!("their times are too far apart ({error})"))?,
+                i64::try_from(distance).map_err(|error| {
+                    Apart::Why(format!("their times are too far apart ({error})"))
+                })?,
             );
             lengths.push(here.length.min(there.length));
         }
     }
     if apart.is_empty() {
         return Err(match uneven {
-            0 => "they share no collective".to_owned(),
-            _ => "they do not call any collective equally often".to_owned(),
+            0 => Apart::Nothing,
+            _ => Apart::Why("they do not call any collective equally often".to_owned()),
         });
     }
     let offset = median(&mut apart);
@@ -116,11 +152,11 @@ fn offset(
     let spread = median(&mut left);
     let trusted = TRUSTED.max((median(&mut lengths) as f64 * TRUSTED_SHARE) as i64);
     if spread > trusted {
-        return Err(format!(
+        return Err(Apart::Why(format!(
             "the ends of {} matched collectives differ by {} µs and more even so, so they are not the same ones",
             apart.len(),
             spread / 1000
-        ));
+        )));
     }
     Ok(offset)
 }

@@ -11,8 +11,7 @@ use super::super::{Kind, Label, Labels, RankInfo, Span, Stream, Trace};
 use super::{ImportError, Imported, check, damaged};
 
 /// The table's header.
-pub const COLUMNS: &str =
-    "rank,stream,phase,kind,name,pass,micro_batch,stage,layer,group,bytes,start_ns,end_ns,dp,tp,pp";
+pub const COLUMNS: &str = "rank,stream,phase,kind,name,pass,micro_batch,stage,layer,group,bytes,start_ns,end_ns,dp,tp,pp,members";
 
 /// Reads a table that Shardscope wrote: the same spans on the same lanes.
 ///
@@ -90,6 +89,7 @@ fn read_row(record: &[String], labels: &mut Labels) -> Option<Row> {
         dp,
         tp,
         pp,
+        members,
     ] = record
     else {
         return None;
@@ -106,6 +106,7 @@ fn read_row(record: &[String], labels: &mut Labels) -> Option<Row> {
         layer: optional(layer).ok()?,
         group: (!group.is_empty()).then(|| group.clone().into()),
         bytes: bytes.parse().ok()?,
+        members: members.parse().ok()?,
     };
     Some(Row {
         info: RankInfo {

@@ -73,6 +73,10 @@ pub(super) struct Comm<'a> {
     pub(super) name: Option<&'a [u8]>,
     /// The process group's.
     pub(super) group: Option<&'a [u8]>,
+    /// How many ranks that has.
+    pub(super) members: u32,
+    /// Which, as far as they are listed: groups of other ranks may have its name.
+    pub(super) ranks: Option<&'a [u8]>,
     elements: u64,
     dtype: Option<&'a [u8]>,
 }
@@ -429,8 +433,12 @@ fn raw<'a>(scanner: &mut Scanner<'a>) -> Raw<'a> {
 fn args<'a>(scanner: &mut Scanner<'a>, raw: &mut Raw<'a>) {
     while let Some((name, value)) = scanner.member() {
         let Some(bytes) = plain(value) else {
+            let from = scanner.place();
             if !scanner.pass(value) {
                 return;
+            }
+            if name == b"Process Group Ranks" {
+                raw.comm.ranks = Some(scanner.since(from).trim_ascii());
             }
             continue;
         };
@@ -439,6 +447,12 @@ fn args<'a>(scanner: &mut Scanner<'a>, raw: &mut Raw<'a>) {
             b"name" => raw.label = Some(bytes),
             b"Collective name" => raw.comm.name = Some(bytes),
             b"Process Group Name" => raw.comm.group = Some(bytes),
+            b"Process Group Ranks" => raw.comm.ranks = Some(bytes),
+            b"Group size" => {
+                raw.comm.members = whole(bytes)
+                    .and_then(|size| u32::try_from(size).ok())
+                    .unwrap_or_default();
+            }
             b"In msg nelems" => raw.comm.elements = whole(bytes).unwrap_or_default(),
             b"dtype" => raw.comm.dtype = Some(bytes),
             _ => {}

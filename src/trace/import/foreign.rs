@@ -291,6 +291,7 @@ impl<'a> Builder<'a> {
             .map(|group| String::from_utf8_lossy(group).into_owned().into());
         let id = self.labels.id(Label {
             bytes: said.bytes(),
+            members: said.members,
             group,
             ..Label::new(kind, file.names.text(event.name))
         });

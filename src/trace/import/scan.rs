@@ -145,6 +145,16 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// How far it has come.
+    pub(super) fn place(&self) -> usize {
+        self.at
+    }
+
+    /// What was read since it was at that place.
+    pub(super) fn since(&self, place: usize) -> &'a [u8] {
+        self.bytes.get(place..self.at).unwrap_or_default()
+    }
+
     /// The next member of an object that was entered: its name and its value, which may have been entered. Nothing at
     /// the object's end, or where the bytes end.
     pub(super) fn member(&mut self) -> Option<(&'a [u8], Value<'a>)> {

@@ -77,6 +77,46 @@ fn case_16_clocks_seconds_apart_are_aligned_on_the_ends_of_collectives() {
     assert_eq!(waited, [Some(110.0), Some(0.0)]);
 }
 
+/// A rank's file in which each all-reduce says its group's ranks.
+fn grouped(rank: u32, calls: &[(&str, i64, i64)]) -> String {
+    let kernel = |&(ranks, start, length): &(&str, i64, i64)| {
+        format!(
+            r#"{{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32","pid":0,"tid":20,"ts":{start},"dur":{length},
+            "args":{{"Process Group Name":"1","Process Group Ranks":{ranks},"Group size":2,"Collective name":"allreduce","dtype":"Float",
+            "In msg nelems":1000}}}}"#
+        )
+    };
+    let all: Vec<String> = calls.iter().map(kernel).collect();
+    format!(
+        r#"{{"distributedInfo":{{"rank":{rank}}},"traceEvents":[{}]}}"#,
+        all.join(",")
+    )
+}
+
+#[test]
+fn case_16_groups_of_one_name_are_told_apart_by_their_ranks() {
+    // Pairs (0, 1) and (2, 3), and across them (0, 2) and (1, 3): all of one name. The last rank shares no group with the first.
+    let files = [
+        grouped(0, &[("[0, 1]", 100, 50), ("[0, 2]", 200, 10)]),
+        grouped(1, &[("[0, 1]", 1130, 20), ("[1, 3]", 1300, 30)]),
+        grouped(2, &[("\"[2, 3]\"", 2400, 30), ("[0, 2]", 2170, 40)]),
+        grouped(3, &[("\"[2, 3]\"", 3410, 20), ("[1, 3]", 3320, 10)]),
+    ];
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let found = read(&files).unwrap();
+    let offsets: Vec<_> = found
+        .ranks
+        .iter()
+        .map(|rank| rank.clock_offset_us)
+        .collect();
+    let expected = [0.0, -1000.0, -2000.0, -3000.0].map(Some);
+    assert_eq!(offsets, expected, "{:?}", found.notes);
+    let waits: Vec<_> = found.ranks.iter().map(|rank| rank.comm_wait_us).collect();
+    assert_eq!(waits, [30.0, 20.0, 40.0, 0.0].map(Some));
+    let label = &found.trace.labels[0];
+    assert_eq!((label.members, label.bytes), (2, 4000));
+}
+
 #[test]
 fn clocks_that_cannot_be_trusted_are_left_alone_and_said() {
     let first = rank(0, &[(0, 10), (1_000_000, 10), (2_000_000, 10)]);

@@ -1,0 +1,235 @@
+//! Why something did not happen earlier: the chain of operations behind it, back to the start of the step.
+
+use super::{Arrow, Lane, Phase, Span, Stream, Trace};
+use crate::units::{Nanos, Rank};
+
+/// An operation of a chain: from when to when it ran, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The rank, by its place in [`Trace::ranks`].
+    pub rank_index: usize,
+    /// The lane on which it is to be seen.
+    pub stream: Stream,
+    /// The operation, as much of it as the chain goes through.
+    pub span: Span,
+}
+
+/// Chains longer than this are cut.
+const LONGEST: usize = 100_000;
+
+/// The chain of operations that end where the next one starts, behind what starts at a time on a rank; the latest first.
+///
+/// A computation starts when the one before it on its rank has ended, a message or a collective that it needs has arrived. A
+/// message leaves when what it carries is made, or the one before it has left. A collective starts when its last member has
+/// come to it.
+pub fn chain_behind(trace: &Trace, rank_index: usize, time: Nanos) -> Vec<Link> {
+    let mut walk = Walk {
+        trace,
+        arrivals: None,
+        links: Vec::new(),
+    };
+    walk.back_from(rank_index, time);
+    walk.links
+}
+
+/// The chain of operations that makes a step as long as it is, the latest first.
+pub fn critical_path(trace: &Trace) -> Vec<Link> {
+    let end_of = |lane: &Lane| {
+        let working = lane.spans().iter().rev().find(|span| {
+            matches!(span.phase, Phase::Busy | Phase::Transfer) && span.end > span.start
+        });
+        working.map_or(Nanos::ZERO, |span| span.end)
+    };
+    let streams = [Stream::Compute, Stream::Dp, Stream::Tp];
+    let ends = (0..trace.ranks.len()).flat_map(|rank| {
+        let ends = streams.map(|stream| (end_of(trace.lane(rank, stream)), rank, stream));
+        // The first rank of those that end last, and its computation before its communication.
+        ends.into_iter()
+    });
+    let last = ends.min_by_key(|&(end, rank, stream)| (std::cmp::Reverse(end), rank, stream));
+    let Some((end, rank, stream)) = last.filter(|(end, ..)| *end > Nanos::ZERO) else {
+        return Vec::new();
+    };
+    let mut walk = Walk {
+        trace,
+        arrivals: None,
+        links: Vec::new(),
+    };
+    if stream == Stream::Compute {
+        walk.back_from(rank, end);
+    } else if let Some((rank, at)) = walk.collective(rank, stream, end) {
+        walk.back_from(rank, at);
+    }
+    walk.links
+}
+
+struct Walk<'a> {
+    trace: &'a Trace,
+    /// Arrows by receiver and arrival, sorted when the first is looked for.
+    arrivals: Option<Vec<(Rank, Nanos, u32)>>,
+    links: Vec<Link>,
+}
+
+impl Walk<'_> {
+    fn back_from(&mut self, mut rank: usize, mut time: Nanos) {
+        // What takes no time hands on to another rank; nothing leads round in a circle.
+        let mut hops = 0;
+        while time > Nanos::ZERO && self.links.len() < LONGEST && hops <= self.trace.ranks.len() {
+            let Some((next, at)) = self.step(rank, time) else {
+                return;
+            };
+            hops = if at < time { 0 } else { hops + 1 };
+            (rank, time) = (next, at);
+        }
+    }
+
+    /// What ends at `time` so that something can start on `rank`: where to go on from.
+    fn step(&mut self, rank: usize, time: Nanos) -> Option<(usize, Nanos)> {
+        let lane = self.trace.lane(rank, Stream::Compute);
+        let before = lane.at(Nanos(time.0 - 1)).copied();
+        if let Some(span) = before.filter(|span| span.phase == Phase::Busy && span.end <= time) {
+            self.computed(rank, span);
+            return Some((rank, span.start));
+        }
+        if let Some(arrow) = self.arrived(rank, time) {
+            return self.message(arrow);
+        }
+        for stream in [Stream::Tp, Stream::Dp] {
+            if let Some(on) = self.collective(rank, stream, time) {
+                return Some(on);
+            }
+        }
+        // Waited for nothing that is known: what ran before it on its rank.
+        let last = lane.spans()[..lane.spans().partition_point(|span| span.end <= time)]
+            .iter()
+            .rev()
+            .find(|span| span.phase == Phase::Busy)
+            .copied()?;
+        self.computed(rank, last);
+        Some((rank, last.start))
+    }
+
+    /// A computation, told as the pass that it is a piece of.
+    fn computed(&mut self, rank: usize, span: Span) {
+        let pass = self.trace.lane(rank, Stream::Passes).at(span.start);
+        let label = pass.map_or(span.label, |pass| pass.label);
+        if let Some(last) = self.links.last_mut() {
+            let same = last.rank_index == rank
+                && last.stream == Stream::Passes
+                && last.span.label == label
+                && last.span.start == span.end;
+            if same {
+                last.span.start = span.start;
+                return;
+            }
+        }
+        self.links.push(Link {
+            rank_index: rank,
+            stream: Stream::Passes,
+            span: Span { label, ..span },
+        });
+    }
+
+    fn arrived(&mut self, rank: usize, time: Nanos) -> Option<Arrow> {
+        let arrows = &self.trace.arrows;
+        let all = self.arrivals.get_or_insert_with(|| {
+            let all = (0_u32..).zip(arrows);
+            let mut all: Vec<_> = all
+                .map(|(index, arrow)| (arrow.to, arrow.arrived, index))
+                .collect();
+            all.sort_unstable();
+            all
+        });
+        let key = (self.trace.ranks[rank].rank, time);
+        let first = all.partition_point(|&(to, at, _)| (to, at) < key);
+        let &(to, at, index) = all.get(first)?;
+        ((to, at) == key).then(|| arrows[index as usize])
+    }
+
+    /// A message: on from when it left.
+    fn message(&mut self, arrow: Arrow) -> Option<(usize, Nanos)> {
+        let trace = self.trace;
+        let from = trace
+            .ranks
+            .iter()
+            .position(|info| info.rank == arrow.from)?;
+        let label = arrow.label;
+        let of = |stream: Stream| {
+            let span = *trace.lane(from, stream).at(arrow.left)?;
+            (span.label == label && span.start == arrow.left).then_some((stream, span))
+        };
+        let sent = [Stream::SendNext, Stream::SendPrev]
+            .into_iter()
+            .find_map(of);
+        if let Some((stream, span)) = sent {
+            self.links.push(Link {
+                rank_index: from,
+                stream,
+                span,
+            });
+        }
+        Some((from, arrow.left))
+    }
+
+    /// A collective on a lane of `rank` that ends at `time`: on from when its last member came to it, on that one.
+    fn collective(&mut self, rank: usize, stream: Stream, time: Nanos) -> Option<(usize, Nanos)> {
+        let lane = self.trace.lane(rank, stream);
+        let ended = *lane.at(Nanos(time.0.checked_sub(1)?))?;
+        if ended.end != time {
+            return None;
+        }
+        let (start, transfer) = match ended.phase {
+            Phase::Transfer => (ended.start, Some(ended)),
+            // One that takes no time has its waiting alone.
+            Phase::Waiting => (ended.end, None),
+            Phase::Busy | Phase::Idle => return None,
+        };
+        if let Some(span) = transfer {
+            self.links.push(Link {
+                rank_index: rank,
+                stream,
+                span,
+            });
+        }
+        let axis = self.trace.label(ended.label).axis()?;
+        let members = self.trace.members(rank, axis);
+        let last = members
+            .iter()
+            .copied()
+            .find(|&member| self.came_last(member, stream, (start, ended)));
+        let last = last.unwrap_or(rank);
+        if let Some(queued) = self.queued(last, stream, start) {
+            return Some(queued);
+        }
+        Some((last, start))
+    }
+
+    /// Whether a member is in the collective but waited for nobody.
+    fn came_last(&self, member: usize, stream: Stream, (start, ended): (Nanos, Span)) -> bool {
+        let lane = self.trace.lane(member, stream);
+        let takes_time = ended.phase == Phase::Transfer;
+        let inside = lane.at(start).filter(|_| takes_time);
+        let shares =
+            !takes_time || inside.is_some_and(|span| (span.start, span.end) == (start, ended.end));
+        let waited = start
+            .0
+            .checked_sub(1)
+            .and_then(|before| lane.at(Nanos(before)));
+        let waited = waited.is_some_and(|span| span.phase == Phase::Waiting && span.end == start);
+        shares && !waited
+    }
+
+    /// A collective that came last because the one before it on its stream had not ended, while its rank had computed what it
+    /// takes before: on from that one.
+    fn queued(&mut self, rank: usize, stream: Stream, start: Nanos) -> Option<(usize, Nanos)> {
+        let just_before = Nanos(start.0.checked_sub(1)?);
+        let compute = self.trace.lane(rank, Stream::Compute).at(just_before);
+        let made = compute.is_some_and(|span| span.phase == Phase::Busy && span.end == start);
+        let before = *self.trace.lane(rank, stream).at(just_before)?;
+        let queues = !made && before.phase == Phase::Transfer && before.end == start;
+        if !queues || self.links.len() >= LONGEST {
+            return None;
+        }
+        self.collective(rank, stream, start)
+    }
+}
