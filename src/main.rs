@@ -11,8 +11,13 @@ fn main() -> std::process::ExitCode {
 
 /// Opens the window.
 #[cfg(feature = "desktop")]
-fn open_window() -> Result<(), String> {
-    shardscope::ui::run(shardscope::ui::Options::default()).map_err(|error| error.to_string())
+fn open_window(show: shardscope::cli::Show) -> Result<(), String> {
+    let options = shardscope::ui::Options::default();
+    let closed = match show {
+        shardscope::cli::Show::Run => shardscope::ui::run(options),
+        shardscope::cli::Show::Files(files) => shardscope::ui::view(options, files),
+    };
+    closed.map_err(|error| error.to_string())
 }
 
 /// Without the desktop's features this package is a library.

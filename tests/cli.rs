@@ -375,10 +375,10 @@ fn a_profilers_ranks_are_one_trace_and_come_back_from_our_own_files() {
     for own in ["own.json", "own.pftrace"] {
         let again = json_of(&shardscope_in(folder.path(), &format!("view {own} --json")));
         assert_eq!(again, found, "{own}");
-        let said = shardscope_in(folder.path(), &format!("view {own}"));
+        let said = shardscope_in(folder.path(), &format!("view {own} --text"));
         assert_eq!(said.status.code(), Some(0));
     }
-    let refused = shardscope_in(folder.path(), "view own.json rank0.json");
+    let refused = shardscope_in(folder.path(), "view own.json rank0.json --text");
     assert_eq!(refused.status.code(), Some(2));
 }
 
@@ -623,8 +623,8 @@ fn files_that_cannot_be_read_are_refused_with_the_place() {
     write("bad.csv", "0F0,0B0\n1F0,1X0\n");
     insta::assert_snapshot!(refusal("schedule --schedule bad.csv"), @r#"error: bad.csv: row 2, cell 2: "1X0" is not an action such as 2F3 or (0F3;3B1)OVERLAP_F_B"#);
     write("other.json", "{\"traceEvents\": []}");
-    insta::assert_snapshot!(refusal("view other.json"), @"error: cannot read other.json: no trace events are in other.json; give a trace of PyTorch's profiler, or another in Chrome's JSON format");
-    insta::assert_snapshot!(refusal("view none.json"), @"error: cannot read none.json: No such file or directory (os error 2); check that the file exists and is whole");
+    insta::assert_snapshot!(refusal("view other.json --text"), @"error: cannot read other.json: no trace events are in other.json; give a trace of PyTorch's profiler, or another in Chrome's JSON format");
+    insta::assert_snapshot!(refusal("view none.json --text"), @"error: cannot read none.json: No such file or directory (os error 2); check that the file exists and is whole");
 }
 
 #[test]

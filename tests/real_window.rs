@@ -159,9 +159,9 @@ fn pipeline_degree_changed_trained_exported_and_closed() {
     let mut program = open(&display, folder.path());
     pause(3000);
     // From the first window's four stages down to one, and up to four again.
-    display.keys(&["shift+p", "shift+p", "shift+p"]);
+    display.keys(&["alt+shift+p", "alt+shift+p", "alt+shift+p"]);
     let no_bubble = bubble_with(&display, folder.path(), 1);
-    display.keys(&["p", "p", "p"]);
+    display.keys(&["alt+p", "alt+p", "alt+p"]);
     let bubble = bubble_with(&display, folder.path(), 4);
     assert!(no_bubble < 1e-9, "one stage has no bubble, not {no_bubble}");
     assert!(

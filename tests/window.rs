@@ -106,6 +106,14 @@ fn press(harness: &mut Harness<'static, App>, keys: &[Key]) {
     }
 }
 
+/// Keys of the layout, which are held with Alt.
+fn alt(harness: &mut Harness<'static, App>, keys: &[Key]) {
+    for &key in keys {
+        harness.key_press_modifiers(Modifiers::ALT, key);
+        harness.run_steps(2);
+    }
+}
+
 /// A window in which only the panel with that number is open.
 fn panel(number: Key, theme: Theme) -> Harness<'static, App> {
     let mut harness = window(
@@ -120,13 +128,14 @@ fn panel(number: Key, theme: Theme) -> Harness<'static, App> {
     harness
 }
 
-const PANELS: [(Key, &str); 6] = [
+const PANELS: [(Key, &str); 7] = [
     (Key::Num1, "loss"),
     (Key::Num2, "mesh"),
     (Key::Num3, "memory"),
     (Key::Num4, "replicas"),
     (Key::Num5, "traffic"),
     (Key::Num6, "bubble"),
+    (Key::Num7, "selection"),
 ];
 
 #[test]
@@ -172,7 +181,7 @@ fn the_window_for_a_classroom() {
 #[test]
 fn a_refused_change_says_why_and_offers_what_works() {
     let mut harness = small();
-    press(&mut harness, &[Key::T, Key::T]);
+    alt(&mut harness, &[Key::T, Key::T]);
     assert_eq!(harness.state().config().layout.tp, 2);
     harness.get_by_label_contains("whole heads");
     harness.snapshot("refused");
@@ -195,7 +204,7 @@ fn the_keys_are_listed() {
 #[test]
 fn layout_changes_by_key_and_comes_back() {
     let mut harness = small();
-    press(&mut harness, &[Key::D, Key::M, Key::S, Key::O]);
+    alt(&mut harness, &[Key::D, Key::M, Key::S, Key::O]);
     let changed = harness.state().config().clone();
     assert_eq!((changed.layout.dp, changed.layout.micro_batches), (3, 9));
     assert!(!changed.overlap);
@@ -207,7 +216,7 @@ fn layout_changes_by_key_and_comes_back() {
     harness.key_press_modifiers(Modifiers::COMMAND, Key::Y);
     harness.run_steps(2);
     assert_eq!(harness.state().config().layout.dp, 3);
-    harness.key_press_modifiers(Modifiers::SHIFT, Key::D);
+    harness.key_press_modifiers(Modifiers::ALT.plus(Modifiers::SHIFT), Key::D);
     harness.run_steps(2);
     assert_eq!(harness.state().config().layout.dp, 2);
 }
@@ -353,7 +362,8 @@ fn timelines_are_compared_on_one_axis() {
 #[test]
 fn before_and_after_a_what_if_are_on_one_axis() {
     let mut harness = live();
-    press(&mut harness, &[Key::X, Key::W]);
+    press(&mut harness, &[Key::X]);
+    alt(&mut harness, &[Key::W]);
     assert_eq!(harness.state().config().disturbance.slow[0].factor, 2.0);
     wait_for(&mut harness, "Now: GPU 0 takes 2 × as long");
     harness.get_by_label_contains("What if …").click();
@@ -365,7 +375,7 @@ fn before_and_after_a_what_if_are_on_one_axis() {
     let layers = harness.state().config().layers_per_stage.clone();
     assert_eq!(layers, Some(vec![1, 3, 2, 2]));
     // Fewer GPUs than the slow one's number leave it out, and other stages the layers.
-    press(&mut harness, &[Key::P]);
+    alt(&mut harness, &[Key::P]);
     assert_eq!(harness.state().config().layers_per_stage, None);
     harness.key_press_modifiers(Modifiers::SHIFT, Key::X);
     wait_for(&mut harness, "Keep to compare");
@@ -400,7 +410,7 @@ fn wait_for(harness: &mut Harness<'static, App>, label: &str) {
 fn many_changes_in_a_row_end_at_the_last() {
     let mut harness = live();
     for key in [Key::D, Key::D, Key::M, Key::D] {
-        harness.key_press(key);
+        harness.key_press_modifiers(Modifiers::ALT, key);
     }
     harness.step();
     wait_for(&mut harness, "Timeline of 20 GPUs");

@@ -360,6 +360,10 @@ pub(super) struct ViewArgs {
     #[arg(required = true, value_name = "TRACE")]
     pub(super) files: Vec<PathBuf>,
 
+    /// Print the figures, and open no window
+    #[arg(long)]
+    pub(super) text: bool,
+
     #[command(flatten)]
     pub(super) output: OutputArgs,
 }

@@ -22,6 +22,7 @@ mod view;
 
 pub use reference::reference;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -30,8 +31,17 @@ use self::args::Cli;
 use self::error::{CliError, CliResult};
 use self::options::Mode;
 
-/// Does what the command line asks; `open_window` is called when it asks for nothing.
-pub fn main(open_window: impl FnOnce() -> Result<(), String>) -> ExitCode {
+/// What the window is to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// A run.
+    Run,
+    /// Traces in files.
+    Files(Vec<PathBuf>),
+}
+
+/// Does what the command line asks; `open_window` is called when it asks for a window.
+pub fn main(open_window: impl FnOnce(Show) -> Result<(), String>) -> ExitCode {
     // Clap prints help, versions and its own refusals, and exits with 0 or 2.
     let done = Mode::new(Cli::parse()).and_then(|mode| dispatch(mode, open_window));
     match done {
@@ -40,15 +50,18 @@ pub fn main(open_window: impl FnOnce() -> Result<(), String>) -> ExitCode {
     }
 }
 
-fn dispatch(mode: Mode, open_window: impl FnOnce() -> Result<(), String>) -> CliResult {
+fn dispatch(mode: Mode, open_window: impl FnOnce(Show) -> Result<(), String>) -> CliResult {
     match mode {
-        Mode::Window => open_window().map_err(CliError::failed),
+        Mode::Window => open_window(Show::Run).map_err(CliError::failed),
         Mode::Run(options) => run::run(&options),
         Mode::Simulate(options) => simulate::run(&options),
         Mode::Sweep(options) => sweep::run(&options),
         Mode::Compare(options) => compare::run(&options),
         Mode::Validate(answer) => validate::run(answer),
         Mode::Schedule(options) => schedule::run(&options),
+        Mode::View(options) if options.window => {
+            open_window(Show::Files(options.files)).map_err(CliError::failed)
+        }
         Mode::View(options) => view::run(&options),
         Mode::Devices(answer) => devices::run(answer),
     }

@@ -94,6 +94,8 @@ pub(super) struct ScheduleOptions {
 #[derive(Debug)]
 pub(super) struct ViewOptions {
     pub(super) files: Vec<PathBuf>,
+    /// Whether they are shown in the window, and not printed or written.
+    pub(super) window: bool,
     pub(super) output: Output,
 }
 
@@ -344,8 +346,10 @@ impl ScheduleOptions {
 impl ViewOptions {
     fn new(args: ViewArgs) -> CliResult<Self> {
         let output = Output::new(args.output)?;
+        let window = !args.text && output.answer == Answer::Text && output.files.is_empty();
         Ok(Self {
             files: args.files,
+            window,
             output,
         })
     }

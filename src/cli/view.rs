@@ -1,7 +1,7 @@
 //! `shardscope view`: files that `run` or `simulate` wrote, read back, and traces of other programs.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -10,11 +10,9 @@ use super::figures;
 use super::options::{Answer, Output, ViewOptions};
 use super::output::{print_json, progress, say, write_files};
 use super::table::{Align, Table};
-use crate::export::{self, Export, Opened};
-use crate::scene::{Picture, Stamp};
-use crate::session::{RankReport, Report};
+use crate::export::{self, Others, Viewed};
+use crate::session::RankReport;
 use crate::trace::Trace;
-use crate::trace::import::{Foreign, Imported};
 use crate::units::percent;
 
 /// Reads each file of ours, or all files of another program as one; writes it in other formats, tells its figures.
@@ -38,83 +36,35 @@ fn view(files: &[PathBuf], output: &Output) -> CliResult {
         ControlFlow::Continue(())
     });
     bar.finish_and_clear();
-    match (opened.map_err(CliError::refused)?, files) {
-        (Opened::Own(imported), [path, ..]) => own(path, *imported, output),
-        (Opened::Foreign(foreign), [path, ..]) => other(path, &foreign, output),
-        (Opened::Own(_) | Opened::Foreign(_), []) => Ok(()),
-    }
-}
-
-/// A trace of another program.
-fn other(path: &Path, foreign: &Foreign, output: &Output) -> CliResult {
-    let report = json!({
-        "makespan_s": foreign.trace.makespan.secs(),
-        "spans": foreign.trace.span_count(),
-        "ranks": foreign.ranks,
-        "notes": foreign.notes,
-    });
-    let picture = Picture {
-        stamp: Stamp {
-            layout: match foreign.ranks.len() {
-                1 => "one rank".to_owned(),
-                ranks => format!("{ranks} ranks"),
-            },
-            engine: "measured".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            ..Stamp::default()
-        },
-        arrows: !foreign.trace.arrows.is_empty(),
-        ..picture_of(path, Value::Null)?
-    };
-    let export = Export {
-        trace: &foreign.trace,
-        picture: &picture,
-        report: &report,
-    };
-    write_files(&export, output)?;
-    match output.answer {
-        Answer::Json => print_json(&report),
-        Answer::Text => {
-            say(&text_of_other(foreign));
+    let viewed =
+        Viewed::new(files, opened.map_err(CliError::refused)?).map_err(CliError::refused)?;
+    write_files(&viewed.export(), output)?;
+    match (output.answer, &viewed.run, &viewed.others) {
+        (Answer::Json, Some(run), _) => print_json(run),
+        (Answer::Json, None, Some(_)) => print_json(&viewed.report),
+        (Answer::Json, None, None) => print_json(&figures_of(&viewed.trace)),
+        (Answer::Text, Some(run), _) => {
+            say(&figures::text(run));
+            Ok(())
+        }
+        (Answer::Text, None, Some(others)) => {
+            say(&text_of_other(&viewed.trace, others));
+            Ok(())
+        }
+        (Answer::Text, None, None) => {
+            say(&text_of(&viewed.trace));
             Ok(())
         }
     }
 }
 
-fn text_of_other(foreign: &Foreign) -> String {
+fn text_of_other(trace: &Trace, others: &Others) -> String {
     let mut table = Table::new(&[Align::Right, Align::Left, Align::Right]);
-    table.row(
-        [
-            "rank",
-            "file",
-            "kernels",
-            "idle",
-            "compute",
-            "other",
-            "overlapped",
-            "waits",
-            "clock",
-        ]
-        .map(str::to_owned),
-    );
-    let share =
-        |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| percent(share / 100.0));
-    let micros =
-        |time: Option<f64>| time.map_or_else(|| "-".to_owned(), |time| format!("{time:.0} µs"));
-    for rank in &foreign.ranks {
-        table.row([
-            rank.rank.to_string(),
-            rank.file.clone(),
-            rank.kernels.to_string(),
-            share(rank.idle_pct),
-            share(rank.compute_pct),
-            share(rank.non_compute_pct),
-            share(rank.comp_comm_overlap_pct),
-            micros(rank.comm_wait_us),
-            micros(rank.clock_offset_us),
-        ]);
+    let cells = export::others_table(&others.ranks);
+    for row in cells {
+        table.row(row);
     }
-    let notes: Vec<String> = foreign
+    let notes: Vec<String> = others
         .notes
         .iter()
         .map(|note| format!("note: {note}\n"))
@@ -122,82 +72,10 @@ fn text_of_other(foreign: &Foreign) -> String {
     let notes = notes.concat();
     format!(
         "A trace of another program: {} spans in {}\n\n{}\n{notes}",
-        foreign.trace.span_count(),
-        foreign.trace.makespan,
+        trace.span_count(),
+        trace.makespan,
         table.render(),
     )
-}
-
-/// A trace of another program, in a file of ours.
-fn again(path: &Path, trace: Trace, report: &Value, output: &Output) -> CliResult {
-    if output.answer == Answer::Json {
-        return print_json(report);
-    }
-    let part = |name: &str| report.get(name).cloned().unwrap_or_else(|| json!([]));
-    let foreign = Foreign {
-        trace,
-        ranks: known(path, "table of ranks", part("ranks"))?.unwrap_or_default(),
-        notes: known(path, "list of notes", part("notes"))?.unwrap_or_default(),
-    };
-    say(&text_of_other(&foreign));
-    Ok(())
-}
-
-/// A trace of ours.
-fn own(path: &Path, imported: Imported, output: &Output) -> CliResult {
-    let Imported {
-        trace,
-        picture,
-        report,
-    } = imported;
-    let export = Export {
-        trace: &trace,
-        picture: &picture_of(path, picture)?,
-        report: &report,
-    };
-    write_files(&export, output)?;
-    if !trace.tracks.is_empty() {
-        return again(path, trace, &report, output);
-    }
-    // A table of spans carries no report, and what follows from spans alone is told.
-    let run: Option<Report> = known(path, "report", report)?;
-    match (output.answer, run) {
-        (Answer::Json, Some(run)) => print_json(&run),
-        (Answer::Json, None) => print_json(&figures_of(&trace)),
-        (Answer::Text, Some(run)) => {
-            say(&figures::text(&run));
-            Ok(())
-        }
-        (Answer::Text, None) => {
-            say(&text_of(&trace));
-            Ok(())
-        }
-    }
-}
-
-fn picture_of(path: &Path, value: Value) -> CliResult<Picture> {
-    let picture: Option<Picture> = known(path, "picture", value)?;
-    // Without any of its endings.
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let title = name.split('.').next().unwrap_or_default().to_owned();
-    Ok(picture.unwrap_or_else(|| Picture {
-        title,
-        ..Picture::default()
-    }))
-}
-
-/// A part of the file, which may be absent but not garbled.
-fn known<T: serde::de::DeserializeOwned>(
-    path: &Path,
-    what: &str,
-    value: Value,
-) -> CliResult<Option<T>> {
-    serde_json::from_value(value).map_err(|error| {
-        CliError::unreadable(
-            path,
-            format!("its {what} is damaged ({error}); export it again"),
-        )
-    })
 }
 
 /// The figures that need nothing but spans.

@@ -16,6 +16,7 @@ mod report;
 mod svg;
 #[cfg(test)]
 mod tests;
+mod viewed;
 
 pub use chrome::chrome;
 pub use csv::csv;
@@ -27,6 +28,7 @@ pub use perfetto::perfetto;
 pub use png::png;
 pub use report::{comparison, picture};
 pub use svg::{Fonts, svg};
+pub use viewed::{Others, Viewed, others_table};
 
 use std::path::Path;
 

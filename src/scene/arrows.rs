@@ -24,8 +24,8 @@ pub(super) fn draw(timeline: &Timeline<'_>, canvas: &mut Canvas) {
 
 fn draw_arrow(timeline: &Timeline<'_>, arrow: Arrow, canvas: &mut Canvas) {
     let rows = (
-        timeline.overview.row(arrow.from),
-        timeline.overview.row(arrow.to),
+        timeline.overview.lineup.row(arrow.from),
+        timeline.overview.lineup.row(arrow.to),
     );
     let (Some(from_row), Some(to_row)) = rows else {
         return;
@@ -43,6 +43,9 @@ fn draw_arrow(timeline: &Timeline<'_>, arrow: Arrow, canvas: &mut Canvas) {
         palette.dimmed(palette.send)
     };
     let block = timeline.rows.block;
+    if to_row == from_row {
+        return;
+    }
     let down = to_row > from_row;
     let (leaves, arrives) = if down {
         (block.bottom(), block.top)
@@ -51,11 +54,11 @@ fn draw_arrow(timeline: &Timeline<'_>, arrow: Arrow, canvas: &mut Canvas) {
     };
     let start = Point::new(
         timeline.scale.x(arrow.left),
-        timeline.y(timeline.rows.top(from_row) + leaves),
+        timeline.row_top(from_row) + leaves,
     );
     let end = Point::new(
         timeline.scale.x(arrow.arrived),
-        timeline.y(timeline.rows.top(to_row) + arrives),
+        timeline.row_top(to_row) + arrives,
     );
     canvas.line(start, end, Stroke::solid(1.2, colour));
     canvas.polygon(head(start, end, timeline.look.sizes.body * 0.38), colour);

@@ -38,11 +38,12 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
         timeline.scale.right() - timeline.scale.left(),
         band.height,
     );
-    canvas.quad(Quad::new(bed, timeline.palette().track).rounded(timeline.look.sizes.radius()));
+    // Cells cover all of it, and are painted before everything else of the row.
     if let Some(cells) = timeline.cells(row.rank_index, Stream::Passes) {
         draw_dense(timeline, row, cells, canvas);
         return;
     }
+    canvas.quad(Quad::new(bed, timeline.palette().track).rounded(timeline.look.sizes.radius()));
     let gaps = gaps(timeline, row);
     for gap in &gaps {
         draw_gap(timeline, row, *gap, canvas);
@@ -58,8 +59,8 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
 /// More passes than points: their shares of each point's time, with what fills the time between, and over them those that
 /// are wide all the same.
 fn draw_dense(timeline: &Timeline<'_>, row: Row, mut cells: Vec<Cell>, canvas: &mut Canvas) {
-    let gaps = timeline.cells(row.rank_index, Stream::Compute);
-    for (cell, gap) in cells.iter_mut().zip(gaps.into_iter().flatten()) {
+    let gaps = timeline.every_cell(row.rank_index, Stream::Compute);
+    for (cell, gap) in cells.iter_mut().zip(gaps) {
         *cell = cell.with(gap);
     }
     let band = timeline.rows.block.moved(row.top);
@@ -240,7 +241,7 @@ fn draw_label(
     let fitting = candidates
         .filter(|(size, ..)| *size >= body * 0.5)
         .find(|(size, _, width)| width * size <= block.width - 1.0 - size * 0.22);
-    if let Some((size, name, _)) = fitting {
+    if let Some((size, name, width)) = fitting {
         let lit = timeline
             .look
             .lit
@@ -249,7 +250,7 @@ fn draw_label(
         let ink = if lit { ink } else { ink.mixed(colour, 0.35) };
         let style = Type::semi_bold(size, ink);
         let middle = Point::new(block.centre().x - 0.5, block.centre().y);
-        canvas.text_at_middle(middle, Anchor::Middle, style, name.as_str());
+        canvas.text_within(middle, style, (name, width * size));
     }
 }
 
@@ -264,7 +265,7 @@ pub(super) fn names(label: &Label) -> Vec<String> {
 }
 
 /// A kernel's own name, without what it returns, where it lives, its template's and its own arguments.
-fn kernel(name: &str) -> String {
+pub fn kernel(name: &str) -> String {
     let name = name.strip_prefix("void ").unwrap_or(name);
     let end = name.find(['<', '(']).unwrap_or(name.len());
     let path = &name[..end];

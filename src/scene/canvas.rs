@@ -86,6 +86,23 @@ impl Canvas {
         }
     }
 
+    /// A text around `at`, its capitals centred on it, of which the width is known: asked for each block that has a name.
+    pub(super) fn text_within(&mut self, at: Point, style: Type, (words, width): (&str, f32)) {
+        let baseline = at.y + style.drop();
+        let (rise, fall) = (CAP_HEIGHT * style.size, 0.22 * style.size);
+        let bounds = Rect::new(at.x - width / 2.0, baseline - rise, width, rise + fall);
+        if self.clip.encloses(&bounds) {
+            self.shapes.push(Shape::Text(Text {
+                at: Point::new(at.x, baseline),
+                anchor: Anchor::Middle,
+                size: style.size,
+                weight: style.weight,
+                colour: style.colour,
+                words: words.to_owned(),
+            }));
+        }
+    }
+
     /// A text whose capitals are centred on `y`.
     pub(super) fn text_at_middle(
         &mut self,

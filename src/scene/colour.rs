@@ -1,5 +1,7 @@
 //! A colour, its contrast to another, and mixtures.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 /// Red, green, blue and opacity in sRGB.
@@ -14,6 +16,18 @@ pub struct Colour {
     /// Opacity: 255 hides what is below.
     pub a: u8,
 }
+
+/// Light of each component, as sRGB defines it; asked for each block that has a name.
+static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|component| {
+        let value = component as f32 / 255.0;
+        if value <= 0.040_45 {
+            value / 12.92
+        } else {
+            ((value + 0.055) / 1.055).powf(2.4)
+        }
+    })
+});
 
 impl Colour {
     /// Nothing to see.
@@ -64,14 +78,7 @@ impl Colour {
 
     /// Relative luminance, from 0 (black) to 1 (white), as WCAG 2 defines it.
     pub fn luminance(self) -> f32 {
-        let linear = |component: u8| {
-            let value = f32::from(component) / 255.0;
-            if value <= 0.040_45 {
-                value / 12.92
-            } else {
-                ((value + 0.055) / 1.055).powf(2.4)
-            }
-        };
+        let linear = |component: u8| LINEAR[component as usize];
         0.2126 * linear(self.r) + 0.7152 * linear(self.g) + 0.0722 * linear(self.b)
     }
 

@@ -104,7 +104,7 @@ impl Comparison {
         let foot = sizes.body * 0.8 + legend.height() + margin;
         let headings = HEADING * sizes.body * known.len() as f32;
         let axes = axis::height(sizes) * known.len() as f32;
-        let rows = overviews.iter().map(|overview| overview.order.len()).sum();
+        let rows = overviews.iter().map(|overview| overview.lineup.len()).sum();
         let height = comfortable(size, rows, sizes, head + foot + headings + axes);
         let stack = Stack::new(&known, sizes, height - head - foot - headings);
 

@@ -25,7 +25,7 @@ const NONE: u8 = u8::MAX;
 pub(super) struct Cell(u64);
 
 impl Cell {
-    fn new(shares: [u8; CLASSES]) -> Self {
+    pub(super) fn new(shares: [u8; CLASSES]) -> Self {
         Self(u64::from_le_bytes(shares))
     }
 
@@ -51,8 +51,14 @@ impl Cell {
 
 /// Lanes of fewer spans need no pyramid.
 const LEAST: usize = 4096;
-/// Spans of a bucket of the finest level, on average.
-const OF_A_BUCKET: u64 = 2;
+/// So many buckets of the finest level for each span when they are laid out, and at most: with all levels over them, the index takes
+/// less than eight bytes a span.
+const BUCKETS: f64 = 0.4;
+const MOST_BUCKETS: f64 = 0.49;
+
+/// Of so many spans in a row, it is known which classes are among them; and so many of them stand for their time.
+const BLOCK: usize = 32;
+const SAMPLES: usize = 4;
 
 /// Spans that overlap fill each bucket so many times at most.
 const MOST_FILLED: usize = 16;
@@ -60,9 +66,18 @@ const MOST_FILLED: usize = 16;
 /// A lane's pyramid: each level's buckets are twice as wide as those of the level before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Density {
-    /// The finest buckets are `1 << shift` nanoseconds wide.
-    shift: u32,
+    /// How wide the finest buckets are, in nanoseconds.
+    width: u64,
     levels: Vec<Vec<Cell>>,
+    /// How many spans are in it, and when the last of them starts.
+    read: usize,
+    last: Nanos,
+    /// How many were in it when its buckets were laid out.
+    laid_out: usize,
+    /// The classes of each block of spans, a bit each.
+    masks: Vec<u8>,
+    /// The bucket that is being filled: which, with what, and what reached into it from before.
+    open: (u64, Sum, Cell),
 }
 
 /// The class of each label's spans.
@@ -118,74 +133,132 @@ impl Sum {
 impl Density {
     /// The pyramid of `lane`; empty if it has few spans.
     pub(super) fn new(lane: &Lane, classes: &[u8]) -> Self {
+        let mut density = Self::default();
+        density.extend(lane, classes);
+        density
+    }
+
+    /// Takes in the spans that were appended to `lane` since it was made or extended, at their cost.
+    pub(super) fn extend(&mut self, lane: &Lane, classes: &[u8]) {
         let spans = lane.spans();
+        if spans.len() < LEAST {
+            return;
+        }
+        let appended = self
+            .read
+            .checked_sub(1)
+            .is_some_and(|last| spans.get(last).is_some_and(|span| span.start == self.last));
+        let end = spans[if appended { self.read } else { 0 }..]
+            .iter()
+            .map(|span| span.end.0)
+            .max()
+            .unwrap_or_default();
+        // Buckets far too many or far too full for the spans are laid out anew, which happens each time they double.
+        let buckets = (end / self.width.max(1)) as usize + 1;
+        let most = (spans.len() as f64 * MOST_BUCKETS) as usize;
+        let fits = buckets <= most && spans.len() <= 4 * self.laid_out;
+        if !appended || !fits {
+            let end = spans
+                .iter()
+                .map(|span| span.end.0)
+                .max()
+                .unwrap_or_default();
+            let wanted = (spans.len() as f64 * BUCKETS) as u64;
+            *self = Self {
+                width: end.div_ceil(wanted).max(1),
+                levels: vec![Vec::new()],
+                laid_out: spans.len(),
+                ..Self::default()
+            };
+        }
+        self.read_on(lane, classes);
+    }
+
+    /// Fills buckets with the spans that are not in it yet, and the coarser ones over them.
+    fn read_on(&mut self, lane: &Lane, classes: &[u8]) {
+        let spans = &lane.spans()[self.read..];
+        let (Some(last), Some(finest)) = (spans.last(), self.levels.first_mut()) else {
+            return;
+        };
         let end = spans
             .iter()
             .map(|span| span.end.0)
             .max()
             .unwrap_or_default();
-        if spans.len() < LEAST {
-            return Self::default();
-        }
-        let buckets = spans.len() as u64 / OF_A_BUCKET;
-        let shift = (end / buckets).max(1).next_power_of_two().trailing_zeros();
-        let mut finest = vec![Cell::default(); (end >> shift) as usize + 1];
+        let width = self.width;
+        finest.resize(
+            finest.len().max((end / width) as usize + 1),
+            Cell::default(),
+        );
         // Spans come by start, so that one bucket after the other is complete; what reaches beyond is added there.
-        let (mut at, mut sum) = (0_u64, Sum::default());
-        let width = 1_u64 << shift;
+        let (mut at, mut sum, mut before) = self.open;
+        let dirty = at as usize;
         // Spans follow one another on a lane, but those of a broken file need not.
         let mut left = MOST_FILLED * finest.len();
-        for span in spans {
+        for (place, span) in (self.read..).zip(spans) {
             let class = class(span, lane.id.stream, classes);
-            let (first, last) = (span.start.0 >> shift, (span.end.0 - 1) >> shift);
+            self.masks.resize(place / BLOCK + 1, 0);
+            self.masks[place / BLOCK] |= 1_u8.checked_shl(u32::from(class)).unwrap_or(0);
+            let (first, last) = (span.start.0 / width, (span.end.0 - 1) / width);
             if first != at {
-                finest[at as usize] = finest[at as usize].with(sum.cell(width));
-                (at, sum) = (first, Sum::default());
+                finest[at as usize] = before.with(sum.cell(width));
+                (at, sum, before) = (first, Sum::default(), finest[first as usize]);
             }
-            sum.add(class, span.end.0.min((first + 1) << shift) - span.start.0);
+            sum.add(class, span.end.0.min((first + 1) * width) - span.start.0);
             for bucket in first + 1..=last {
                 if left == 0 {
                     break;
                 }
                 left -= 1;
                 let mut part = Sum::default();
-                part.add(
-                    class,
-                    span.end.0.min((bucket + 1) << shift) - (bucket << shift),
-                );
+                part.add(class, span.end.0.min((bucket + 1) * width) - bucket * width);
                 finest[bucket as usize] = finest[bucket as usize].with(part.cell(width));
             }
         }
-        finest[at as usize] = finest[at as usize].with(sum.cell(width));
-        let mut levels = vec![finest];
-        while let Some(level) = levels.last().filter(|level| level.len() > 1) {
-            let halved = level.chunks(2).map(|pair| {
+        finest[at as usize] = before.with(sum.cell(width));
+        self.open = (at, sum, before);
+        self.read = lane.spans().len();
+        self.last = last.start;
+        self.raise(dirty);
+    }
+
+    /// Makes the coarser levels over the finest buckets from `dirty` on.
+    fn raise(&mut self, mut dirty: usize) {
+        let mut level = 0;
+        while self.levels[level].len() > 1 {
+            dirty /= 2;
+            if self.levels.len() == level + 1 {
+                self.levels.push(Vec::new());
+                dirty = 0;
+            }
+            let (below, above) = self.levels.split_at_mut(level + 1);
+            let (below, above) = (&below[level], &mut above[0]);
+            above.truncate(dirty);
+            above.extend(below[2 * dirty..].chunks(2).map(|pair| {
                 let second = pair.get(1).copied().unwrap_or_default();
                 pair[0].mean(second)
-            });
-            let halved = halved.collect();
-            levels.push(halved);
+            }));
+            level += 1;
         }
-        Self { shift, levels }
     }
 
     /// A cell for each of `columns` of `scale`, if its buckets are fine enough for that.
     pub(super) fn cells(&self, scale: &Scale, columns: usize) -> Option<Vec<Cell>> {
-        let length = scale.to.since(scale.from).0;
-        let column = length / columns.max(1) as u64;
-        if self.levels.is_empty() || column >> self.shift == 0 {
+        let (from, length) = (scale.from.0 as f64, scale.to.since(scale.from).0 as f64);
+        let column = length / columns.max(1) as f64;
+        // Buckets of the finest level may be two columns wide: to look at spans one by one costs more than it shows.
+        if self.levels.is_empty() || 2.0 * column < self.width as f64 {
             return None;
         }
         // The coarsest level whose buckets are no wider than a column: a column is two or three of them.
-        let level = (column >> self.shift)
+        let level = ((column / self.width as f64) as u64)
+            .max(1)
             .ilog2()
             .min(self.levels.len() as u32 - 1);
-        let (shift, buckets) = (self.shift + level, &self.levels[level as usize]);
-        let step = length as f64 / columns.max(1) as f64;
-        let edge = |index: usize| {
-            let bucket = (scale.from.0 + (index as f64 * step) as u64) >> shift;
-            (bucket as usize).min(buckets.len())
-        };
+        let buckets = &self.levels[level as usize];
+        let wide = self.width as f64 * (1_u64 << level) as f64;
+        let (start, step) = (from / wide, column / wide);
+        let edge = |index: usize| ((start + index as f64 * step) as usize).min(buckets.len());
         let mut first = edge(0);
         let cell = |index: usize| {
             let next = edge(index + 1);
@@ -208,9 +281,10 @@ fn mean(cells: &[Cell]) -> Cell {
     }
 }
 
-/// Cells of `spans`, looked at one by one.
+/// Cells of `spans`, looked at one by one; of crowds for which there are no buckets, block by block, with the classes that are in
+/// each.
 fn looked_at(
-    spans: &[Span],
+    (spans, masks): (&[Span], &[u8]),
     (scale, columns): (&Scale, usize),
     class: impl Fn(&Span) -> u8,
 ) -> Vec<Cell> {
@@ -221,51 +295,80 @@ fn looked_at(
     let mut sums = vec![[0_u16; CLASSES]; columns];
     // In parts of a column, of which it has 256.
     let parts = columns as f64 * 256.0 / (to - from).max(1) as f64;
-    let place = |time: Nanos| ((time.0.clamp(from, to) - from) as f64 * parts) as usize;
-    for span in spans {
-        let class = class(span) as usize;
+    // A signed number becomes a floating-point one at once.
+    let place = |time: Nanos| ((time.0.clamp(from, to) - from).cast_signed() as f64 * parts) as u32;
+    let most = columns as u32 - 1;
+    let mut take = |span: &Span, class: usize, times: u32| {
         if class >= CLASSES {
-            continue;
+            return;
         }
         let (start, end) = (place(span.start), place(span.end).max(1));
-        let (first, last) = (
-            (start >> 8).min(columns - 1),
-            ((end - 1) >> 8).min(columns - 1),
-        );
-        let mut add = |column: usize, part: usize| {
-            let sum = &mut sums[column][class];
-            *sum = sum.saturating_add(part.max(1) as u16);
+        let (first, last) = ((start >> 8).min(most), ((end - 1) >> 8).min(most));
+        let mut add = |column: u32, part: u32| {
+            let sum = &mut sums[column as usize][class];
+            *sum = sum.saturating_add((part * times).clamp(1, 256) as u16);
         };
         if first >= last {
             add(first, end.saturating_sub(start));
-            continue;
+            return;
         }
         add(first, ((first + 1) << 8) - start);
         for column in first + 1..last {
             add(column, 256);
         }
         add(last, end - (last << 8));
+    };
+    // With blocks of spans far narrower than a column, a few of each stand for its time, and what else is in it is there.
+    if spans.len() > columns * 2 * BLOCK && masks.len() * BLOCK >= spans.len() {
+        for (block, mask) in spans.chunks(BLOCK).zip(masks) {
+            // One that is spread over columns has few spans in each.
+            let last = block.last().map_or(0, |span| place(span.start));
+            if last - place(block[0].start) > 256 {
+                for span in block {
+                    take(span, class(span) as usize, 1);
+                }
+                continue;
+            }
+            let samples = block.iter().step_by(BLOCK / SAMPLES);
+            let times = block.len().div_ceil(samples.len()) as u32;
+            samples.for_each(|span| take(span, class(span) as usize, times));
+            let there = (0..CLASSES).filter(|class| mask >> class & 1 == 1);
+            there.for_each(|class| take(&block[0], class, 0));
+        }
+    } else {
+        for span in spans {
+            take(span, class(span) as usize, 1);
+        }
     }
     let cell = |sums: [u16; CLASSES]| Cell::new(sums.map(|sum| sum.min(255) as u8));
     sums.into_iter().map(cell).collect()
 }
 
-/// A lane's cells, if it has more spans in what is seen than a third of the points; else it is drawn span by span.
+/// A lane's cells, if it has more spans in what is seen than `most`; else it is drawn span by span.
 pub(super) fn cells(
     lane: &Lane,
     density: Option<&Density>,
-    (scale, until): (&Scale, Nanos),
+    (scale, until, most): (&Scale, Nanos, usize),
     classes: &[u8],
 ) -> Option<Vec<Cell>> {
     let columns = (scale.right() - scale.left()).round() as usize;
     let seen = seen(lane, scale);
-    if seen.len() * 3 <= columns {
+    if seen.len() <= most {
         return None;
     }
     let of = |span: &Span| class(span, lane.id.stream, classes);
     let mut cells = density
         .and_then(|density| density.cells(scale, columns))
-        .unwrap_or_else(|| looked_at(seen, (scale, columns), of));
+        .unwrap_or_else(|| {
+            let first = lane
+                .spans()
+                .partition_point(|span| span.start < seen[0].start);
+            let first = first / BLOCK * BLOCK;
+            let seen = &lane.spans()[first..][..];
+            let seen = &seen[..seen.partition_point(|span| span.start < scale.to)];
+            let masks = density.and_then(|density| density.masks.get(first / BLOCK..));
+            looked_at((seen, masks.unwrap_or_default()), (scale, columns), of)
+        });
     if until < scale.to {
         let shown = (scale.x(until) - scale.left()).ceil() as usize;
         for cell in cells.iter_mut().skip(shown) {
@@ -287,9 +390,12 @@ pub(super) fn seen<'a>(lane: &'a Lane, scale: &Scale) -> &'a [Span] {
 }
 
 /// The colours of cells: each class's, and the ground where nothing is.
+#[derive(Debug)]
 pub(super) struct Colours {
     /// For each class and share: the share of the colour's parts, and the share itself, in sixteen bits each.
     parts: Vec<[u64; 256]>,
+    /// For each sum of shares, what it covers over what it is, in 2^16ths: shares that were rounded up are more than the whole.
+    covers: Vec<u64>,
     ground: [u64; 3],
 }
 
@@ -321,30 +427,27 @@ impl Colours {
         let Colour { r, g, b, .. } = palette.track;
         Self {
             parts: parts.to_vec(),
+            covers: (0..=CLASSES as u64 * 255)
+                .map(|all| (cover(all) << 16) / all.max(1))
+                .collect(),
             ground: [r, g, b].map(u64::from),
         }
     }
 
     /// The mean of what is in a cell, on the ground as far as it leaves it free; what is there at all is seen.
     pub(super) fn of(&self, cell: Cell) -> Colour {
-        let shares = cell.shares().into_iter();
-        let sum: u64 = self
-            .parts
-            .iter()
-            .zip(shares)
-            .map(|(parts, share)| parts[share as usize])
-            .sum();
+        // Most cells have a class or two.
+        let (mut sum, mut left) = (0, cell.0);
+        while left != 0 {
+            let byte = left.trailing_zeros() & !7;
+            sum += self.parts[(byte >> 3) as usize][(left >> byte & 0xff) as usize];
+            left &= !(0xff << byte);
+        }
         let all = sum >> 48;
-        let cover = if all == 0 { 0 } else { all.clamp(SEEN, 255) };
+        let (cover, scale) = (cover(all), self.covers[all as usize]);
         let mixed = |shift: u32, ground: u64| {
-            let own = (sum >> shift & 0xffff) * 4;
-            // Where it covers as much as it is, that is its share already.
-            let own = if cover == all {
-                own
-            } else {
-                own * cover / all.max(1)
-            };
-            ((own + ground * (255 - cover)) / 255) as u8
+            let own = ((sum >> shift & 0xffff) * 4 * scale) >> 16;
+            by_255(own + ground * (255 - cover))
         };
         Colour {
             r: mixed(0, self.ground[0]),
@@ -353,6 +456,16 @@ impl Colours {
             a: 255,
         }
     }
+}
+
+/// What is covered where shares sum up to `all`.
+fn cover(all: u64) -> u64 {
+    if all == 0 { 0 } else { all.clamp(SEEN, 255) }
+}
+
+/// A 255th, for up to 2^16.
+fn by_255(number: u64) -> u8 {
+    ((number + 1 + (number >> 8)) >> 8).min(255) as u8
 }
 
 #[cfg(test)]
@@ -401,6 +514,62 @@ mod tests {
         );
     }
 
+    proptest! {
+        #[test]
+        fn what_is_appended_to_is_what_is_read_at_once(lengths in prop::collection::vec((1..40_u64, 0..9_u64, 0..3_u32), 4_200..9_000), cuts in prop::collection::vec(0..9_000_usize, 1..6)) {
+            let mut time = 0;
+            let all: Vec<(u64, u64, u32)> = lengths.iter().map(|&(length, gap, label)| {
+                let start = time + gap;
+                time = start + length;
+                (start, time, label)
+            }).collect();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(all.len())).collect();
+            cuts.sort_unstable();
+            let mut density = Density::default();
+            for cut in cuts.into_iter().chain([all.len()]) {
+                density.extend(&lane(all[..cut].to_vec()), &[0, 1, 2]);
+            }
+            let mut whole = Density {
+                width: density.width,
+                levels: vec![Vec::new()],
+                ..Density::default()
+            };
+            whole.read_on(&lane(all.clone()), &[0, 1, 2]);
+            prop_assert_eq!(density.levels, whole.levels);
+            prop_assert_eq!(density.masks, whole.masks);
+        }
+    }
+
+    #[test]
+    fn appending_little_by_little_costs_what_is_appended() {
+        // A million spans, a thousand at a time: were all buckets made anew each time, this would take minutes.
+        let mut grown = lane([]);
+        let mut density = Density::default();
+        for index in 0..1_000_000_u64 {
+            grown.push(Span {
+                start: Nanos(index * 7),
+                end: Nanos(index * 7 + 5),
+                label: LabelId(0),
+                phase: Phase::Busy,
+            });
+            if index % 1000 == 999 {
+                density.extend(&grown, &[0]);
+            }
+        }
+        let bytes: usize = density
+            .levels
+            .iter()
+            .map(|level| level.len() * size_of::<Cell>())
+            .sum();
+        let bytes = bytes + density.masks.len();
+        assert!(bytes <= 8 * 1_000_000, "{bytes} bytes of index");
+        let scale = Scale::new(Nanos(0), Nanos(7_000_000), 0.0, 1000.0);
+        for cell in &density.cells(&scale, 1000).unwrap()[..999] {
+            let share = cell.shares()[0];
+            assert!((i32::from(share) - 255 * 5 / 7).abs() <= 12, "{share}");
+        }
+    }
+
     #[test]
     fn shares_are_those_of_the_time_at_every_zoom() {
         // Of each ten nanoseconds four are of one class, two of another.
@@ -433,7 +602,7 @@ mod tests {
             let density = Density::new(&lane, &[0, 1]);
             let end = lane.spans().iter().map(|span| span.end.0).max().unwrap();
             let scale = Scale::new(Nanos(0), Nanos(end), 0.0, columns as f32);
-            let looked_at = looked_at(lane.spans(), (&scale, columns), |span| span.label.0 as u8);
+            let looked_at = looked_at((lane.spans(), &density.masks), (&scale, columns), |span| span.label.0 as u8);
             // There are no buckets for columns that are narrower than they are.
             let of_buckets = density.cells(&scale, columns).unwrap_or_else(|| looked_at.clone());
             for cells in [of_buckets, looked_at] {

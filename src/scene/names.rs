@@ -71,7 +71,7 @@ fn stage(overview: &Overview, trace: &Trace, rank_index: usize) -> String {
     if overview.degrees.1 <= 1 {
         return String::new();
     }
-    match overview.stages[rank_index].as_slice() {
+    match overview.index.stages[rank_index].as_slice() {
         [] => format!("stage {}", trace.ranks[rank_index].pp),
         [stage] => format!("stage {stage}"),
         stages => {
@@ -97,6 +97,7 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     let shade = |colour| if lit { colour } else { palette.dimmed(colour) };
     let rows = &timeline.rows;
     let em = sizes.body;
+    let folded = timeline.overview.lineup.folded_name(trace, row.index);
     let room = timeline.plot().x - sizes.gap();
     let block = rows.block.moved(row.top);
     let middle = block.top + block.height / 2.0;
@@ -106,11 +107,16 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
             return;
         }
         let style = Type::semi_bold(size, shade(palette.text));
-        let name = name(trace, rank_index);
+        let several = folded.is_some();
+        let name = folded.unwrap_or_else(|| name(trace, rank_index));
         let after = style.width(&name) + size * 0.5;
         canvas.text_at_middle(Point::new(0.0, middle), Anchor::Start, style, name);
         let weak = Type::regular(size * 0.86, shade(palette.text_weak));
-        let stage = stage(timeline.overview, trace, rank_index);
+        let stage = if several {
+            gpus(timeline, row)
+        } else {
+            stage(timeline.overview, trace, rank_index)
+        };
         if after + weak.width(&stage) <= room {
             canvas.text_at_middle(Point::new(after, middle), Anchor::Start, weak, stage);
         }
@@ -118,27 +124,40 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     }
     let strong = Type::semi_bold(em, shade(palette.text));
     let weak = Type::regular(sizes.small(), shade(palette.text_weak));
-    let place = place(timeline.overview, trace, rank_index);
+    let place = match folded {
+        Some(_) => gpus(timeline, row),
+        None => place(timeline.overview, trace, rank_index),
+    };
     // A low block lies beside both lines, a high one beside the middle of them.
     let lift = if place.is_empty() { 0.0 } else { em * 0.62 };
     // The name never rises over its row: in the first one, it would be cut.
     let middle = middle.max(block.top + em * 0.9).max(row.top + em);
     let name_at = Point::new(0.0, middle - lift);
-    canvas.text_at_middle(name_at, Anchor::Start, strong, name(trace, rank_index));
+    let several = folded.is_some();
+    let name = folded.unwrap_or_else(|| name(trace, rank_index));
+    canvas.text_at_middle(name_at, Anchor::Start, strong, name);
     let place = shortened(&place, weak.size, weak.weight, room);
     let place_at = Point::new(0.0, middle + em * 0.62);
     canvas.text_at_middle(place_at, Anchor::Start, weak, place);
-    draw_peak(timeline, row, (weak, place_at.y + em * 0.7), canvas);
+    if !several {
+        draw_peak(timeline, row, (weak, place_at.y + em * 0.7), canvas);
+    }
+}
+
+/// Of how many a folded row is.
+fn gpus(timeline: &Timeline<'_>, row: Row) -> String {
+    let count = timeline.overview.lineup.members(row.index).len();
+    if timeline.trace.tracks.is_empty() {
+        format!("{count} GPUs")
+    } else {
+        format!("{count} streams")
+    }
 }
 
 /// Whether a low row goes without a name, as those around it have taken the room.
 fn skipped(timeline: &Timeline<'_>, row: Row, size: f32) -> bool {
     let every = (size * 1.15 / timeline.rows.pitch).ceil().max(1.0) as usize;
-    let rank = timeline.trace.ranks[row.rank_index].rank;
-    timeline
-        .overview
-        .row(rank)
-        .is_none_or(|row| row % every != 0)
+    !row.index.is_multiple_of(every)
 }
 
 /// The peak, left of the memory curve, if there is room under what ends at `taken`.

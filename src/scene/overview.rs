@@ -1,10 +1,11 @@
 //! What drawing needs to know of a whole trace, gathered once per trace and not once per frame.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::density::{self, Density};
-use crate::trace::{Kind, Memory, Phase, Stream, Trace};
-use crate::units::{Bytes, Nanos, Pass, Rank};
+use super::lineup::{Arrangement, Lineup};
+use crate::trace::{Kind, Memory, Phase, Span, Stream, Trace};
+use crate::units::{Bytes, Nanos, Pass};
 
 /// Which kinds of thing a trace holds, for tracks and legend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,49 +78,50 @@ impl Holds {
     }
 }
 
-/// A trace's order of rows, scales and sums.
+/// A trace's rows, scales and sums. Another arrangement of the rows shares all that is costly.
 #[derive(Clone, Debug, Default)]
 pub struct Overview {
-    /// For each row from the top, the rank's place in [`Trace::ranks`]: by replica, then stage, then slice.
-    pub order: Vec<usize>,
-    /// For each row, how many replicas have ended above it.
-    pub groups: Vec<u32>,
-    /// For each rank, the stages it holds, in order.
-    pub stages: Vec<Vec<u32>>,
+    /// The rows, from the top.
+    pub lineup: Lineup,
     /// The most memory any rank takes.
     pub peak_memory: Bytes,
     /// What there is.
     pub holds: Holds,
     /// Replicas, stages on the pipeline, slices.
     pub degrees: (u32, u32, u32),
+    pub(super) index: Arc<Index>,
+}
+
+/// Sums are kept for blocks of so many spans.
+const BLOCK: usize = 32;
+
+/// What is found once for all spans of a trace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index {
+    /// For each rank, the stages it holds, in order.
+    pub(super) stages: Vec<Vec<u32>>,
     /// The class of each label's spans, and of each lane the shares of classes over time.
     pub(super) classes: Vec<u8>,
     pub(super) densities: Vec<Density>,
-    /// For each rank and span of its compute lane, how long the rank was idle before.
+    /// For each rank and block of spans of its compute lane, how long the rank was idle before.
     idle_before: Vec<Vec<Nanos>>,
     /// Arrows by when they leave, and the longest one's time.
     arrows: Vec<u32>,
     longest_flight: Nanos,
-    rows: HashMap<Rank, usize>,
 }
 
 /// For each row from the top, the rank's place in [`Trace::ranks`]: by replica, then stage, then slice.
 pub fn row_order(trace: &Trace) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..trace.ranks.len()).collect();
-    order.sort_by_key(|&index| {
-        let info = &trace.ranks[index];
-        (info.dp, info.pp, info.tp, info.rank)
-    });
-    order
+    let lineup = Lineup::new(trace, &Arrangement::default());
+    (0..lineup.len())
+        .filter_map(|row| lineup.first(row))
+        .collect()
 }
 
 impl Overview {
     /// Reads all of `trace` once.
     pub fn new(trace: &Trace) -> Self {
         let count = trace.ranks.len();
-        let order = row_order(trace);
-        let rows = order.iter().enumerate();
-        let rows = rows.map(|(row, &index)| (trace.ranks[index].rank, row));
         let mut arrows: Vec<u32> = (0..trace.arrows.len() as u32).collect();
         arrows.sort_by_key(|&index| trace.arrows[index as usize].left);
         let flights = trace
@@ -135,17 +137,21 @@ impl Overview {
                 .map_or(1, |most| most.saturating_add(1))
         };
         let classes = density::classes(trace);
-        Self {
+        let index = Index {
             densities: trace
                 .lanes
                 .iter()
                 .map(|lane| Density::new(lane, &classes))
                 .collect(),
             classes,
-            groups: groups(trace, &order),
-            rows: rows.collect(),
-            order,
             stages: (0..count).map(|index| stages(trace, index)).collect(),
+            idle_before: (0..count).map(|index| idle_before(trace, index)).collect(),
+            arrows,
+            longest_flight: flights.max().unwrap_or_default(),
+        };
+        Self {
+            lineup: Lineup::new(trace, &Arrangement::default()),
+            index: Arc::new(index),
             peak_memory: trace
                 .memory
                 .iter()
@@ -158,20 +164,20 @@ impl Overview {
                 most(|info| info.pp),
                 most(|info| info.tp),
             ),
-            idle_before: (0..count).map(|index| idle_before(trace, index)).collect(),
-            arrows,
-            longest_flight: flights.max().unwrap_or_default(),
         }
     }
 
-    /// The row of a rank.
-    pub fn row(&self, rank: Rank) -> Option<usize> {
-        self.rows.get(&rank).copied()
+    /// The same with other rows.
+    pub fn arranged(&self, trace: &Trace, how: &Arrangement) -> Self {
+        Self {
+            lineup: Lineup::new(trace, how),
+            ..self.clone()
+        }
     }
 
     /// Which of a rank's stages `stage` is.
     pub fn chunk(&self, rank_index: usize, stage: Option<u32>) -> usize {
-        let stages = &self.stages[rank_index];
+        let stages = &self.index.stages[rank_index];
         let found = stage.and_then(|stage| stages.iter().position(|&own| own == stage));
         found.unwrap_or(0)
     }
@@ -188,7 +194,10 @@ impl Overview {
             Phase::Idle => until.min(spans[last].end).since(spans[last].start),
             Phase::Busy | Phase::Transfer | Phase::Waiting => Nanos::ZERO,
         };
-        (self.idle_before[rank_index][last] + part).0 as f64 / until.0.max(1) as f64
+        let block = last / BLOCK;
+        let within = &spans[block * BLOCK..last];
+        let before = self.index.idle_before[rank_index][block] + idle_of(within);
+        (before + part).0 as f64 / until.0.max(1) as f64
     }
 
     /// The arrows that are under way between two times, as places in [`Trace::arrows`].
@@ -199,30 +208,17 @@ impl Overview {
         to: Nanos,
     ) -> impl Iterator<Item = usize> + 'a {
         let left = |index: &u32| trace.arrows[*index as usize].left;
-        let reach = from.since(self.longest_flight);
-        let first = self.arrows.partition_point(|index| left(index) < reach);
-        self.arrows[first..]
+        let reach = from.since(self.index.longest_flight);
+        let first = self
+            .index
+            .arrows
+            .partition_point(|index| left(index) < reach);
+        self.index.arrows[first..]
             .iter()
             .take_while(move |index| left(index) < to)
             .map(|&index| index as usize)
             .filter(move |&index| trace.arrows[index].arrived >= from)
     }
-}
-
-fn groups(trace: &Trace, order: &[usize]) -> Vec<u32> {
-    let mut group = 0;
-    let mut last = None;
-    order
-        .iter()
-        .map(|&index| {
-            let replica = trace.ranks[index].dp;
-            if last.is_some_and(|last| last != replica) {
-                group += 1;
-            }
-            last = Some(replica);
-            group
-        })
-        .collect()
 }
 
 fn stages(trace: &Trace, rank_index: usize) -> Vec<u32> {
@@ -243,15 +239,18 @@ fn idle_before(trace: &Trace, rank_index: usize) -> Vec<Nanos> {
     let spans = trace.lane(rank_index, Stream::Compute).spans();
     let mut idle = Nanos::ZERO;
     spans
-        .iter()
-        .map(|span| {
+        .chunks(BLOCK)
+        .map(|block| {
             let before = idle;
-            if span.phase == Phase::Idle {
-                idle += span.duration();
-            }
+            idle += idle_of(block);
             before
         })
         .collect()
+}
+
+fn idle_of(spans: &[Span]) -> Nanos {
+    let idle = spans.iter().filter(|span| span.phase == Phase::Idle);
+    idle.map(Span::duration).sum()
 }
 
 fn holds(trace: &Trace) -> Holds {

@@ -122,7 +122,7 @@ impl Picture {
         let legend = Legend::new(overview.holds, self.theme, sizes, width);
         let foot = self.foot(&legend, sizes) + margin;
         let besides = head + foot + sizes.body * 2.0;
-        let height = comfortable(size, overview.order.len(), sizes, besides);
+        let height = comfortable(size, overview.lineup.len(), sizes, besides);
         let room = Size::new(width, height - head - foot);
         let look = self.look(sizes);
         let timeline = Timeline::new(trace, &overview, self.view(trace, room), &look);

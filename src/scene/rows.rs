@@ -103,7 +103,7 @@ impl Rows {
         let gap_share = gap_share(overview);
         let em = sizes.body;
         let ideal = height / Self::pitches(overview);
-        let whole = em * whole(overview.holds);
+        let whole = em * whole(held(overview));
         let pitch = ideal.clamp(em * LOWEST, whole * STRETCH);
         let mut rows = Self {
             pitch,
@@ -112,16 +112,16 @@ impl Rows {
             tracks: Vec::new(),
             memory: None,
             sends_apart: overview.holds.sends_overlap,
-            groups: overview.groups.clone(),
+            groups: overview.lineup.groups.clone(),
         };
-        rows.divide(overview.holds, em);
+        rows.divide(held(overview), em);
         rows
     }
 
     /// How many times the height of a row all rows take, with what lies between replicas.
     pub(super) fn pitches(overview: &Overview) -> f32 {
-        let groups = overview.groups.last().map_or(0, |last| *last);
-        overview.order.len().max(1) as f32 + groups as f32 * gap_share(overview)
+        let groups = overview.lineup.groups.last().map_or(0, |last| *last);
+        overview.lineup.len().max(1) as f32 + groups as f32 * gap_share(overview)
     }
 
     /// Whether names have a second line, or rows are too low for that.
@@ -209,10 +209,25 @@ impl Rows {
 
 /// The distance between replicas of `overview`, as a share of a row.
 fn gap_share(overview: &Overview) -> f32 {
-    let groups = overview.groups.last().map_or(0, |last| *last);
-    // A replica of a single row needs no line around it.
-    let grouped = groups > 0 && overview.groups.len() > groups as usize + 1;
+    let lineup = &overview.lineup;
+    let groups = lineup.groups.last().map_or(0, |last| *last);
+    // A replica of a single row needs no line around it; pinned rows are set apart all the same.
+    let grouped = groups > 0 && (lineup.groups.len() > groups as usize + 1 || lineup.pinned > 0);
     if grouped { GROUP_GAP } else { 0.0 }
+}
+
+/// What rows have bands for.
+fn held(overview: &Overview) -> Holds {
+    if !overview.lineup.bare {
+        return overview.holds;
+    }
+    Holds {
+        sends: false,
+        tp: false,
+        dp: false,
+        memory: false,
+        ..overview.holds
+    }
 }
 
 fn tracks(holds: Holds, height: f32) -> Vec<Track> {
@@ -239,15 +254,21 @@ fn whole(holds: Holds) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::{RankInfo, Trace};
+    use crate::units::{Nanos, Rank};
 
     fn overview(replicas: u32, stages: u32) -> Overview {
-        let groups: Vec<u32> = (0..replicas)
-            .flat_map(|dp| (0..stages).map(move |_| dp))
-            .collect();
-        let mut overview = Overview::default();
-        overview.order = (0..groups.len()).collect();
-        overview.groups = groups;
-        overview
+        let places = (0..replicas).flat_map(|dp| (0..stages).map(move |pp| (dp, pp)));
+        let infos = (0..).zip(places).map(|(rank, (dp, pp))| RankInfo {
+            rank: Rank(rank),
+            dp,
+            tp: 0,
+            pp,
+            count: 1,
+            pipeline_end: Nanos::ZERO,
+            peak_in_flight: 0,
+        });
+        Overview::new(&Trace::new(infos.collect(), Vec::new()))
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The timeline: every rank's passes, communication and memory over time, as shapes.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::trace::{LabelId, Lane, Span, Stream, Trace};
@@ -16,10 +15,15 @@ use super::rows::{Band, Rows, Track};
 use super::scale::Scale;
 use super::shape::{Anchor, Point, Quad, Rect, Scene, Stroke};
 use super::tokens::Palette;
-use super::{arrows, axis, blocks, fonts, memory, names, traffic};
+use super::{arrows, axis, blocks, folded, fonts, memory, names, traffic};
 
 /// How far beside a thin span the pointer still finds it, in points.
 const REACH: f32 = 3.0;
+
+/// So many blocks are drawn one by one in all, as far as they are not so narrow, in points on average, that they merge in
+/// any case, nor so wide that they never do.
+const MOST_QUADS: usize = 10_000;
+const NARROWEST: (usize, usize) = (3, 12);
 
 /// A trace laid out in a viewport. Cheap to make: drawing reads only what is visible.
 #[derive(Debug)]
@@ -32,8 +36,12 @@ pub struct Timeline<'a> {
     view: Viewport,
     plot: Rect,
     /// What blocks may be called, and how wide that is in ems: many blocks share a label.
-    block_names: RefCell<HashMap<LabelId, BlockNames>>,
+    block_names: RefCell<Vec<Option<BlockNames>>>,
+    cell_colours: RefCell<Vec<CellColours>>,
 }
+
+/// The colours of cells, for the colour of what moves, lit or not.
+type CellColours = ((Colour, bool), Rc<Colours>);
 
 /// Names, the longest first, with their widths in ems.
 pub(super) type BlockNames = Rc<[(String, f32)]>;
@@ -42,6 +50,8 @@ pub(super) type BlockNames = Rc<[(String, f32)]>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) rank_index: usize,
+    /// Which of the rows it is.
+    pub(super) index: usize,
     /// Where its top is in the scene.
     pub(super) top: f32,
 }
@@ -73,13 +83,18 @@ impl<'a> Timeline<'a> {
             rows,
             plot,
             block_names: RefCell::default(),
+            cell_colours: RefCell::default(),
         }
     }
 
     /// What the blocks of a label may be called.
     pub(super) fn block_names(&self, id: LabelId) -> BlockNames {
         let mut known = self.block_names.borrow_mut();
-        let names = known.entry(id).or_insert_with(|| {
+        let place = id.0 as usize;
+        if known.len() <= place {
+            known.resize(self.trace.labels.len().max(place + 1), None);
+        }
+        let names = known[place].get_or_insert_with(|| {
             let names = blocks::names(self.trace.label(id)).into_iter();
             let wide = |name: &String| fonts::width(name, 1.0, fonts::Weight::SemiBold);
             names
@@ -160,12 +175,62 @@ impl<'a> Timeline<'a> {
 
     /// The rank whose row is at `y`, by its place in [`Trace::ranks`].
     pub fn rank_at(&self, y: f32) -> Option<usize> {
-        let in_rows = y - self.plot.y + self.view.scroll;
+        self.overview.lineup.first(self.row_at(y)?)
+    }
+
+    /// The row at `y`.
+    pub fn row_at(&self, y: f32) -> Option<usize> {
         if y < self.plot.y || y >= self.plot.bottom() {
             return None;
         }
-        let row = self.rows.at(in_rows)?;
-        self.overview.order.get(row).copied()
+        let in_view = y - self.plot.y;
+        let scroll = if in_view < self.pinned_height() {
+            0.0
+        } else {
+            self.view.scroll
+        };
+        self.rows.at(in_view + scroll)
+    }
+
+    /// The rows of which some part lies between two heights, pinned ones among them.
+    pub fn rows_between(&self, top: f32, bottom: f32) -> Vec<usize> {
+        let within = |row: &usize| {
+            let from = self.row_top(*row);
+            from < bottom && from + self.rows.pitch > top
+        };
+        self.rows_in_view().filter(within).collect()
+    }
+
+    /// How high the rows are that do not scroll.
+    fn pinned_height(&self) -> f32 {
+        match self.overview.lineup.pinned {
+            0 => 0.0,
+            pinned if pinned < self.overview.lineup.len() => self.rows.top(pinned),
+            _ => self.rows.height(),
+        }
+    }
+
+    /// The ranks of a row, by place.
+    pub fn members(&self, row: usize) -> &[usize] {
+        self.overview.lineup.members(row)
+    }
+
+    /// Where the top of a rank's row is in the scene.
+    pub fn row_top_of(&self, rank_index: usize) -> Option<f32> {
+        let rank = self.trace.ranks.get(rank_index)?.rank;
+        let row = self.overview.lineup.row(rank)?;
+        let top = self.row_top(row);
+        (top + self.rows.pitch > self.plot.y && top < self.plot.bottom()).then_some(top)
+    }
+
+    /// Where a row's top is in the scene.
+    pub fn row_top(&self, row: usize) -> f32 {
+        let scroll = if row < self.overview.lineup.pinned {
+            0.0
+        } else {
+            self.view.scroll
+        };
+        self.plot.y + self.rows.top(row) - scroll
     }
 
     /// What is at a point of the scene.
@@ -173,9 +238,12 @@ impl<'a> Timeline<'a> {
         if !self.plot.contains(Point::new(x, y)) || self.scale.time(x) > self.until() {
             return None;
         }
-        let rank_index = self.rank_at(y)?;
-        let row = self.overview.row(self.trace.ranks[rank_index].rank)?;
-        let within = y - self.plot.y + self.view.scroll - self.rows.top(row);
+        let row = self.row_at(y)?;
+        // A folded row is the mean of several, and no one's spans are in it.
+        let &[rank_index] = self.overview.lineup.members(row) else {
+            return None;
+        };
+        let within = y - self.row_top(row);
         let found = |stream: Stream| {
             let span = *self.near(self.trace.lane(rank_index, stream), x)?;
             Some(Hit {
@@ -226,10 +294,20 @@ impl<'a> Timeline<'a> {
         let palette = self.palette();
         let mut canvas = Canvas::new(Rect::new(0.0, 0.0, size.width, size.height));
         axis::draw(self, &mut canvas);
-        canvas.clip_to(Rect::new(0.0, self.plot.y, size.width, self.plot.height));
+        let pinned = self.pinned_height();
+        let whole = Rect::new(0.0, self.plot.y, size.width, self.plot.height);
+        let below = Rect::new(
+            0.0,
+            whole.y + pinned,
+            size.width,
+            (whole.height - pinned).max(0.0),
+        );
         for row in self.visible_rows() {
+            let scrolls = row.index >= self.overview.lineup.pinned;
+            canvas.clip_to(if scrolls { below } else { whole });
             self.draw_row(row, &mut canvas);
         }
+        canvas.clip_to(whole);
         self.draw_dividers(&mut canvas);
         if self.look.arrows == Arrows::Shown {
             arrows::draw(self, &mut canvas);
@@ -267,22 +345,51 @@ impl<'a> Timeline<'a> {
 
     fn draw_row(&self, row: Row, canvas: &mut Canvas) {
         names::draw(self, row, canvas);
+        if self.overview.lineup.members(row.index).len() > 1 {
+            folded::draw(self, row, canvas);
+            return;
+        }
         blocks::draw(self, row, canvas);
         traffic::draw(self, row, canvas);
         memory::draw(self, row, canvas);
     }
 
-    /// A lane's cells where it has too many spans to draw them one by one.
+    /// A lane's cells where it has too many spans to draw them one by one: when they are narrow, or there are many rows.
     pub(super) fn cells(&self, rank_index: usize, stream: Stream) -> Option<Vec<Cell>> {
+        let columns = (self.scale.right() - self.scale.left()) as usize;
+        let rows = (self.plot.height / self.rows.pitch.max(1.0)) as usize;
+        let of_a_row = MOST_QUADS / rows.max(1);
+        let most = of_a_row.clamp(columns / NARROWEST.1, columns / NARROWEST.0);
+        self.cells_beyond(rank_index, stream, most)
+    }
+
+    /// A lane's cells, however many spans it has.
+    pub(super) fn every_cell(&self, rank_index: usize, stream: Stream) -> Vec<Cell> {
+        self.cells_beyond(rank_index, stream, 0).unwrap_or_default()
+    }
+
+    fn cells_beyond(&self, rank_index: usize, stream: Stream, most: usize) -> Option<Vec<Cell>> {
         let place = rank_index * Stream::ALL.len() + stream as usize;
-        let density = self.overview.densities.get(place);
+        let density = self.overview.index.densities.get(place);
         let lane = self.trace.lane(rank_index, stream);
         density::cells(
             lane,
             density,
-            (&self.scale, self.until()),
-            &self.overview.classes,
+            (&self.scale, self.until(), most),
+            &self.overview.index.classes,
         )
+    }
+
+    /// The colours of cells, made once for all rows.
+    fn colours(&self, moving: Colour, lit: bool) -> Rc<Colours> {
+        let mut known = self.cell_colours.borrow_mut();
+        let found = known.iter().find(|(of, ..)| *of == (moving, lit));
+        if let Some((_, colours)) = found {
+            return Rc::clone(colours);
+        }
+        let colours = Rc::new(Colours::new(self.palette(), moving, lit));
+        known.push(((moving, lit), Rc::clone(&colours)));
+        colours
     }
 
     /// Cells over the plot, what moves in the colour `moving`.
@@ -294,7 +401,7 @@ impl<'a> Timeline<'a> {
         canvas: &mut Canvas,
     ) {
         let lit = self.look.lit.gap(self.trace.ranks[rank_index].rank);
-        let colours = Colours::new(self.palette(), moving, lit);
+        let colours = self.colours(moving, lit);
         let mut known = (Cell::default(), colours.of(Cell::default()));
         let colour = |cell: &Cell| {
             if *cell != known.0 {
@@ -312,24 +419,37 @@ impl<'a> Timeline<'a> {
             return;
         }
         let rows = self.rows_in_view();
-        let groups = &self.overview.groups;
+        let groups = &self.overview.lineup.groups;
         for row in rows.filter(|&row| row > 0 && groups[row] != groups[row - 1]) {
-            let y = self.y(self.rows.top(row)) - self.rows.group_gap / 2.0;
+            let first = row == self.overview.lineup.pinned;
+            // Under the pinned rows it stays where it is.
+            let top = if first {
+                self.plot.y + self.rows.top(row)
+            } else {
+                self.row_top(row)
+            };
+            let y = top - self.rows.group_gap / 2.0;
             let from = Point::new(0.0, y);
             let to = Point::new(self.plot.right(), y);
             canvas.line(from, to, Stroke::solid(1.0, self.palette().divider));
         }
     }
 
-    fn rows_in_view(&self) -> std::ops::Range<usize> {
-        let top = self.view.scroll;
-        self.rows.between(top, top + self.plot.height)
+    fn rows_in_view(&self) -> impl Iterator<Item = usize> {
+        let (pinned, top) = (self.overview.lineup.pinned, self.view.scroll);
+        let scrolled = self
+            .rows
+            .between(top + self.pinned_height(), top + self.plot.height);
+        (0..pinned).chain(scrolled.filter(move |&row| row >= pinned))
     }
 
     fn visible_rows(&self) -> impl Iterator<Item = Row> {
-        self.rows_in_view().map(|row| Row {
-            rank_index: self.overview.order[row],
-            top: self.y(self.rows.top(row)),
+        self.rows_in_view().filter_map(|row| {
+            Some(Row {
+                rank_index: self.overview.lineup.first(row)?,
+                index: row,
+                top: self.row_top(row),
+            })
         })
     }
 
@@ -356,7 +476,9 @@ impl<'a> Timeline<'a> {
     /// Where something that was hit is drawn now.
     pub fn rect_of(&self, hit: &Hit) -> Option<Rect> {
         let rank = self.trace.ranks.get(hit.rank_index)?.rank;
-        let top = self.y(self.rows.top(self.overview.row(rank)?));
+        let row = self.overview.lineup.row(rank)?;
+        let single = self.overview.lineup.members(row).len() == 1;
+        let top = self.row_top(row);
         let visible = hit.span.end > self.scale.from && hit.span.start < self.scale.to;
         let band = match hit.stream {
             Stream::Passes | Stream::Compute => self.rows.block,
@@ -364,7 +486,7 @@ impl<'a> Timeline<'a> {
                 traffic::band_of(&self.rows, hit.stream)?
             }
         };
-        visible.then(|| {
+        (visible && single).then(|| {
             let rect = self.rect(band.moved(top), hit.span.start, hit.span.end);
             Rect {
                 width: rect.width.max(traffic::LEAST_WIDTH),

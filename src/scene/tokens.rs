@@ -61,6 +61,8 @@ pub struct Palette {
     pub success: Colour,
     /// The outline of what is selected or pointed at.
     pub selected: Colour,
+    /// The chain of operations that others wait for.
+    pub critical: Colour,
     /// The playhead.
     pub playhead: Colour,
     /// `F`.
@@ -121,6 +123,7 @@ const DARK: Palette = Palette {
     error: Colour::hex(0x00ff_7a59),
     success: Colour::hex(0x003d_cca0),
     selected: Colour::hex(0x00ff_ffff),
+    critical: Colour::hex(0x00ff_5c8a),
     playhead: Colour::hex(0x00ff_ffff),
     forward: Colour::hex(0x0056_b4e9),
     backward: Colour::hex(0x0000_9e73),
@@ -158,6 +161,7 @@ const LIGHT: Palette = Palette {
     error: Colour::hex(0x00b3_3a00),
     success: Colour::hex(0x0000_7353),
     selected: Colour::hex(0x0000_0000),
+    critical: Colour::hex(0x00c2_1556),
     playhead: Colour::hex(0x0014_181d),
     forward: Colour::hex(0x0000_72b2),
     backward: Colour::hex(0x0000_9e73),

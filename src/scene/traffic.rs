@@ -100,7 +100,7 @@ fn draw_run(
     }
 }
 
-fn colour_of(timeline: &Timeline<'_>, stream: Stream) -> Colour {
+pub(super) fn colour_of(timeline: &Timeline<'_>, stream: Stream) -> Colour {
     let palette = timeline.palette();
     match stream {
         Stream::Tp => palette.all_reduce_tp,

@@ -6,6 +6,7 @@
 mod beside;
 mod config;
 mod fit;
+mod job;
 mod report;
 mod settings;
 mod shared;
@@ -23,6 +24,7 @@ mod worker;
 pub use beside::listed;
 pub use config::{Clock, Config, ConfigError, Costs};
 pub use fit::what_would_fit;
+pub use job::{Job, Progress};
 pub use report::{MemoryReport, RankReport, Report, StepReport};
 pub use settings::{Framework, settings_of, unsaid};
 pub use snapshot::{Command, Curve, Replica, Snapshot, Status, StepRecord, SweepState, Timeline};

@@ -1,7 +1,5 @@
 //! Questions to a trace, asked of runs of every kind: areas, chains, traffic between ranks.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
-
 use proptest::prelude::*;
 
 use super::{Config, Costs, Timeline};

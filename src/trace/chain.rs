@@ -14,6 +14,35 @@ pub struct Link {
     pub span: Span,
 }
 
+/// A chain told pass by pass: what a pass computes and the collectives within it as one.
+pub fn by_pass(trace: &Trace, links: &[Link]) -> Vec<Link> {
+    let pass = |link: &Link| {
+        let label = trace.label(link.span.label);
+        let within = matches!(link.stream, Stream::Passes | Stream::Tp);
+        let of = (
+            label.pass?,
+            label.micro_batch?,
+            label.stage,
+            link.rank_index,
+        );
+        within.then_some(of)
+    };
+    let mut told: Vec<Link> = Vec::new();
+    for link in links {
+        let own = pass(link);
+        match told.last_mut() {
+            Some(last) if own.is_some() && pass(last) == own => {
+                last.span.start = link.span.start;
+                if link.stream == Stream::Passes {
+                    (last.stream, last.span.label) = (link.stream, link.span.label);
+                }
+            }
+            _ => told.push(*link),
+        }
+    }
+    told
+}
+
 /// Chains longer than this are cut.
 const LONGEST: usize = 100_000;
 
@@ -193,10 +222,9 @@ impl Walk<'_> {
         }
         let axis = self.trace.label(ended.label).axis()?;
         let members = self.trace.members(rank, axis);
-        let last = members
-            .iter()
-            .copied()
-            .find(|&member| self.came_last(member, stream, (start, ended)));
+        // Of several that came last at once, the rank itself.
+        let mut candidates = std::iter::once(rank).chain(members);
+        let last = candidates.find(|&member| self.came_last(member, stream, (start, ended)));
         let last = last.unwrap_or(rank);
         if let Some(queued) = self.queued(last, stream, start) {
             return Some(queued);

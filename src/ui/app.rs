@@ -1,5 +1,6 @@
 //! The application: takes keys and snapshots, lets time pass, lays out the panels, and grants wishes.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,18 +11,19 @@ use eframe::egui::{
 
 use crate::scene::tokens::Theme;
 use crate::session::{Command, Config, Session, Snapshot};
-use crate::units::Rank;
 
-use super::attention::Attention;
 use super::bubble_plot::BubblePlot;
 use super::describe::describe;
-use super::export_panel::{ExportPanel, Shown};
+use super::dock::Panels;
+use super::export_panel::{ExportPanel, Shown, save};
 use super::kept::Kept;
 use super::options::Options;
+use super::pane::{LookedAt, Pane, arranged};
 use super::run::{Run, Source};
+use super::selection::SelectionPanel;
 use super::sweep::SweepPanel;
 use super::timeline::Stage;
-use super::timeline_view::TimelineView;
+use super::traffic::TrafficPanel;
 use super::view::{Dialog, View};
 use super::wish::{Look, Panel, Wish};
 use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
@@ -31,9 +33,10 @@ use super::{cards, controls, dock, figures, help, keys, theme, timeline, transpo
 pub struct App {
     run: Run,
     view: View,
-    attention: Attention,
+    pane: Pane,
     kept: Kept,
-    timeline: TimelineView,
+    traffic: TrafficPanel,
+    selection: SelectionPanel,
     bubbles: BubblePlot,
     sweep: SweepPanel,
     export: ExportPanel,
@@ -62,9 +65,10 @@ impl App {
         Self {
             run: Run::new(source, options.motion),
             view: View::new(options.theme, options.text),
-            attention: Attention::default(),
+            pane: Pane::default(),
             kept: Kept::default(),
-            timeline: TimelineView::default(),
+            traffic: TrafficPanel::default(),
+            selection: SelectionPanel::default(),
             bubbles: BubblePlot::default(),
             sweep: SweepPanel::default(),
             export: ExportPanel::default(),
@@ -81,6 +85,11 @@ impl App {
     /// The configuration that the controls show.
     pub fn config(&self) -> &Config {
         self.run.config()
+    }
+
+    /// What is looked at in the timeline; nothing before there is one.
+    pub fn looked_at(&self) -> Option<LookedAt> {
+        Some(self.pane.looked_at(&self.run.timeline()?.trace))
     }
 
     /// Whether time goes on by itself.
@@ -121,9 +130,15 @@ impl App {
                     self.sweep.end(&self.run);
                 }
             }
-            Wish::Point(rank) => self.attention.pointed = rank,
-            Wish::Choose(rank) => self.choose(rank),
-            Wish::Select(hit) => self.attention.selected = hit,
+            Wish::Point(rank) => self.pane.attention.pointed = rank,
+            Wish::Choose(rank) => self.pane.choose(rank),
+            Wish::Select(hit) => self.pane.select(hit),
+            Wish::GoTo(hit) => {
+                if let Some(step) = self.run.timeline() {
+                    self.pane.go_to(&step.trace, hit);
+                }
+            }
+            Wish::Area(area) => self.pane.select_area(area),
             Wish::Sweep(spec) => self.run.ask(Command::Sweep(Some(spec))),
             Wish::Load(config) => {
                 self.view.sweeping = !self.run.load(*config);
@@ -145,15 +160,15 @@ impl App {
                     steps: self.run.records(),
                     kept: self.kept.steps(),
                 });
-                let arrows = self.timeline.arrows();
-                self.export.save(shown, self.view.theme, arrows);
+                let arrows = self.pane.timeline.arrows();
+                let theme = self.view.theme;
+                let write = shown
+                    .as_ref()
+                    .map(|shown| move |path: &Path| save(shown, path, theme, arrows));
+                let write = write.as_ref().map(|write| write as _);
+                self.export.save(write);
             }
         }
-    }
-
-    fn choose(&mut self, rank: Option<Rank>) {
-        let again = self.attention.chosen == rank;
-        self.attention.chosen = rank.filter(|_| !again);
     }
 
     /// The nearest thing that can be closed or forgotten.
@@ -161,43 +176,16 @@ impl App {
         if self.view.dialog.take().is_none() && !self.run.dismiss() {
             let sweeping = std::mem::take(&mut self.view.sweeping);
             if !sweeping {
-                self.attention.clear();
+                self.pane.dismiss();
             }
         }
     }
 
     fn look(&mut self, look: Look) {
-        match look {
-            Look::NextGpu => self.neighbour(1),
-            Look::PreviousGpu => self.neighbour(-1),
-            Look::Fit
-            | Look::ZoomIn
-            | Look::ZoomOut
-            | Look::Earlier
-            | Look::Later
-            | Look::Arrows => {
-                let at = self.run.playback().at().time;
-                if let Some(step) = self.run.timeline() {
-                    self.timeline.look(look, step, at);
-                }
-            }
+        let at = self.run.playback().at().time;
+        if let Some(step) = self.run.timeline() {
+            self.pane.look(look, &step.trace, Some(at));
         }
-    }
-
-    /// The GPU of the row below or above the chosen one.
-    fn neighbour(&mut self, by: isize) {
-        let Some(step) = self.run.timeline().map(Arc::clone) else {
-            return;
-        };
-        let overview = self.timeline.overview(&step);
-        let row = self.attention.chosen.and_then(|rank| overview.row(rank));
-        let next = match row {
-            None if by > 0 => Some(0),
-            None => overview.order.len().checked_sub(1),
-            Some(row) => row.checked_add_signed(by),
-        };
-        let index = next.and_then(|row| overview.order.get(row).copied());
-        self.attention.chosen = index.map(|index| step.trace.ranks[index].rank);
     }
 
     /// Everything but what lies over the window.
@@ -248,7 +236,7 @@ impl App {
         let stage = Stage {
             run: &self.run,
             view: &self.view,
-            attention: &self.attention,
+            attention: &self.pane.attention,
             kept: self.kept.steps(),
         };
         egui::Panel::bottom("dock")
@@ -262,7 +250,13 @@ impl App {
                 }
                 if open {
                     ui.add_space(self.view.sizes().gap() * 0.5);
-                    dock::show(ui, stage, &self.bubbles, wishes);
+                    let mut panels = Panels {
+                        bubbles: &self.bubbles,
+                        traffic: &mut self.traffic,
+                        selection: &mut self.selection,
+                        timeline: &self.pane.timeline,
+                    };
+                    dock::show(ui, stage, &mut panels, wishes);
                 }
             });
     }
@@ -284,35 +278,45 @@ impl App {
             transport::status(ui, &self.run, &self.view);
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 transport::compare(ui, !self.kept.steps().is_empty(), wishes);
+                self.pane.search.show(ui, &self.view, wishes);
+                if let Some(step) = self.run.timeline() {
+                    arranged(ui, (&self.pane, &step.trace), wishes);
+                }
+                ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                    let selected = self.pane.attention.selected.as_ref();
+                    if let Some((hit, step)) = selected.zip(self.run.timeline())
+                        && hit.rank_index < step.trace.ranks.len()
+                    {
+                        let text = RichText::new(describe(&step.trace, hit).line());
+                        ui.add(Label::new(text).truncate());
+                    }
+                });
             });
-            let selected = self.attention.selected.as_ref();
-            if let Some((hit, step)) = selected.zip(self.run.timeline())
-                && hit.rank_index < step.trace.ranks.len()
-            {
-                let text = RichText::new(describe(step, hit).line());
-                ui.add(Label::new(text).truncate());
-            }
         });
         let stage = Stage {
             run: &self.run,
             view: &self.view,
-            attention: &self.attention,
+            attention: &self.pane.attention,
             kept: self.kept.steps(),
         };
-        self.attention.hovered = timeline::show(ui, stage, &mut self.timeline, wishes);
+        let shown = (&mut self.pane.timeline, self.pane.search.found());
+        self.pane.attention.hovered = timeline::show(ui, stage, shown, wishes);
     }
 }
 
 impl eframe::App for App {
     fn logic(&mut self, ctx: &Context, _frame: &mut eframe::Frame) {
         self.dress(ctx);
-        for wish in keys::pressed(ctx) {
+        for wish in keys::pressed(ctx, |_| true) {
             self.grant(wish, ctx);
         }
         if self.run.poll() {
-            self.timeline.reset();
-            self.attention = Attention::default();
+            self.pane.reset();
         }
+        if let Some(step) = self.run.timeline() {
+            self.pane.search.update(&step.trace);
+        }
+        self.view.selecting = self.pane.attention.selects();
         if let Some(first) = self.run.record_of(0) {
             self.bubbles.remember(&first.timeline);
         }
@@ -332,14 +336,14 @@ impl eframe::App for App {
         let mut wishes = Vec::new();
         self.lay_out(ui, &mut wishes);
         match self.view.dialog {
-            Some(Dialog::Help) => help::show(ui, &self.view, &mut wishes),
+            Some(Dialog::Help) => help::show(ui, &self.view, |_| true, &mut wishes),
             Some(Dialog::Export) => self.export.show(ui, &self.view, &mut wishes),
             None => {}
         }
         let pointed = wishes.iter().rev().find_map(Wish::pointed_at);
-        let repaint = pointed != self.attention.pointed
+        let repaint = pointed != self.pane.attention.pointed
             || wishes.iter().any(|wish| !matches!(wish, Wish::Point(_)));
-        self.attention.pointed = pointed;
+        self.pane.attention.pointed = pointed;
         for wish in wishes {
             if !matches!(wish, Wish::Point(_)) {
                 self.grant(wish, ui.ctx());

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::mesh::{Axis, Coord, Mesh};
 use crate::scene::{Hit, Lit};
-use crate::trace::Trace;
+use crate::trace::{Area, Link, Trace};
 use crate::units::Rank;
 
 /// What is pointed at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attention {
     /// A GPU under the pointer in a panel.
     pub(super) pointed: Option<Rank>,
@@ -18,6 +18,10 @@ pub(super) struct Attention {
     pub(super) selected: Option<Hit>,
     /// The span under the pointer.
     pub(super) hovered: Option<Hit>,
+    /// A part of the timeline that was dragged over.
+    pub(super) area: Option<Area>,
+    /// The chain of operations that is lit, the latest first.
+    pub(super) path: Vec<Link>,
 }
 
 /// The axes whose groups are lit, innermost first.
@@ -65,7 +69,8 @@ impl Attention {
 
     /// The micro-batch that is lit.
     pub(super) fn micro_batch(&self, trace: &Trace) -> Option<u32> {
-        trace.label(self.selected?.span.label).micro_batch
+        let label = trace.labels.get(self.selected?.span.label.0 as usize)?;
+        label.micro_batch
     }
 
     /// What the timeline lights.
@@ -82,11 +87,18 @@ impl Attention {
         }
     }
 
+    /// Whether a span or an area is selected.
+    pub(super) fn selects(&self) -> bool {
+        self.selected.is_some() || self.area.is_some()
+    }
+
     /// Forgets what was chosen; whether there was anything.
     pub(super) fn clear(&mut self) -> bool {
-        let had = self.chosen.is_some() || self.selected.is_some();
+        let had = self.chosen.is_some() || self.selects() || !self.path.is_empty();
         self.chosen = None;
         self.selected = None;
+        self.area = None;
+        self.path.clear();
         had
     }
 }

@@ -1,9 +1,8 @@
-//! What the pointer is over, in words: what it is, when, how long, and for a gap why.
+//! What the pointer is over, in words: what it is, when, how long, what it waited for, and for a gap why.
 
-use crate::scene::Hit;
-use crate::session::Timeline;
+use crate::scene::{Hit, kernel_name, row_name};
 use crate::trace::{Arrow, Kind, Label, Phase, Stream, Trace};
-use crate::units::{Bytes, Nanos, Pass, Rank};
+use crate::units::{Bytes, Nanos, Pass, Rank, three_digits};
 
 /// A description: a name, and lines under it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,17 +16,19 @@ pub(super) struct Description {
 impl Description {
     /// In one line.
     pub(super) fn line(&self) -> String {
-        let parts = std::iter::once(&self.name).chain(&self.lines);
+        let parts = std::iter::once(&self.name).chain(self.lines.iter().take(2));
         parts.cloned().collect::<Vec<_>>().join("  ·  ")
     }
 }
 
 /// Describes what was hit.
-pub(super) fn describe(timeline: &Timeline, hit: &Hit) -> Description {
-    let trace = &timeline.trace;
-    let rank = trace.ranks[hit.rank_index].rank;
+pub(super) fn describe(trace: &Trace, hit: &Hit) -> Description {
     let label = trace.label(hit.span.label);
-    let name = format!("{} on GPU {rank}", what(label, hit));
+    let name = format!(
+        "{} on {}",
+        what(label, hit),
+        row_name(trace, hit.rank_index)
+    );
     let times = format!(
         "{} long, from {} to {}",
         hit.span.duration(),
@@ -36,7 +37,96 @@ pub(super) fn describe(timeline: &Timeline, hit: &Hit) -> Description {
     );
     let mut lines = vec![times];
     lines.extend(why(trace, hit, label));
+    lines.extend(waited(trace, hit));
+    lines.extend(of_what(trace, hit, label));
+    lines.extend(kept(trace, hit, label));
+    // What it is called in full.
+    lines.extend((label.kind == Kind::Kernel).then(|| label.name.to_string()));
     Description { name, lines }
+}
+
+/// How long a pass, or a message, could not start although what ran before it on its stream had ended.
+fn waited(trace: &Trace, hit: &Hit) -> Option<String> {
+    if hit.stream != Stream::Passes || hit.span.phase == Phase::Waiting || !trace.tracks.is_empty()
+    {
+        return None;
+    }
+    let spans = trace.lane(hit.rank_index, Stream::Compute).spans();
+    let until = spans.partition_point(|span| span.end <= hit.span.start);
+    let gaps = spans[..until]
+        .iter()
+        .rev()
+        .take_while(|span| span.phase != Phase::Busy);
+    let mut parts = [Nanos::ZERO; 3];
+    for gap in gaps {
+        let part = match gap.phase {
+            Phase::Idle => 0,
+            Phase::Transfer => 1,
+            Phase::Waiting | Phase::Busy => 2,
+        };
+        parts[part] += gap.duration();
+    }
+    let names = ["idle", "for a transfer", "for others"];
+    let told: Vec<String> = parts
+        .iter()
+        .zip(names)
+        .filter(|(time, _)| **time > Nanos::ZERO)
+        .map(|(time, name)| format!("{time} {name}"))
+        .collect();
+    Some(match told.as_slice() {
+        [] => "started at once when what ran before it had ended".to_owned(),
+        told => format!("before it the GPU waited {}", told.join(", ")),
+    })
+}
+
+/// Micro-batch, stage, chunk and layer, as far as it has them.
+fn of_what(trace: &Trace, hit: &Hit, label: &Label) -> Option<String> {
+    // A gap has the label of what runs after it.
+    if hit.stream == Stream::Compute && hit.span.phase != Phase::Busy {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let mut say = |name: &str, number: Option<u32>| {
+        parts.extend(number.map(|number| format!("{name} {number}")));
+    };
+    say("micro-batch", label.micro_batch);
+    say("stage", label.stage);
+    say(
+        "chunk",
+        label
+            .stage
+            .and_then(|stage| chunk(trace, hit.rank_index, stage)),
+    );
+    say("layer", label.layer);
+    if let (Some(group), 2..) = (&label.group, label.members) {
+        parts.push(format!(
+            "{} group of {}",
+            group.to_uppercase(),
+            label.members
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// Which of a rank's stages it is, if it holds several.
+fn chunk(trace: &Trace, rank_index: usize, stage: u32) -> Option<u32> {
+    let spans = trace.lane(rank_index, Stream::Passes).spans().iter();
+    let mut stages: Vec<u32> = spans
+        .filter_map(|span| trace.label(span.label).stage)
+        .collect();
+    stages.sort_unstable();
+    stages.dedup();
+    let own = stages.iter().position(|&one| one == stage)?;
+    (stages.len() > 1).then_some(own as u32)
+}
+
+/// What a pass leaves in memory, or frees.
+fn kept(trace: &Trace, hit: &Hit, label: &Label) -> Option<String> {
+    let memory = trace.memory.get(hit.rank_index)?;
+    let shown = label.kind == Kind::Pass && hit.stream == Stream::Passes;
+    let before = memory.activations_at(Nanos(hit.span.start.0.saturating_sub(1)));
+    let after = memory.activations_at(hit.span.end);
+    shown.then(|| format!("activations {before} before it, {after} after it"))
 }
 
 fn what(label: &Label, hit: &Hit) -> String {
@@ -51,6 +141,7 @@ fn what(label: &Label, hit: &Hit) -> String {
                 .map_or(String::new(), |stage| format!(" on stage {stage}"));
             format!("{}, {pass}{stage}", label.short())
         }
+        (_, _, Kind::Kernel) => kernel_name(&label.name),
         (_, _, Kind::Send) => format!("Send of {}", label.short()),
         _ => capital(&label.name),
     }
@@ -130,12 +221,23 @@ fn arrival(trace: &Trace, rank: Rank, time: Nanos) -> Option<&Arrow> {
         .find(|arrow| arrow.to == rank && arrow.arrived == time)
 }
 
+/// How much moves, and how fast: as nccl-tests would print it, and what that asks of each link.
 fn moved(label: &Label, hit: &Hit) -> String {
-    let rate = label.bytes as f64 / hit.span.duration().secs().max(1e-12) / 1e9;
+    let algbw = label.bytes as f64 / hit.span.duration().secs().max(1e-12);
+    let rate = |rate: f64| format!("{} GB/s", three_digits(rate / 1e9));
+    let on_links = label.bus_share().map(|share| algbw * share);
     let group = label.group.as_deref().map_or(String::new(), |group| {
         format!(" in the {} group", group.to_uppercase())
     });
-    format!("{}{group} at {rate:.2} GB/s", Bytes(label.bytes))
+    let bytes = Bytes(label.bytes);
+    match on_links.filter(|_| label.collective().is_some()) {
+        Some(busbw) => format!(
+            "{bytes}{group}: algbw {}, busbw {}",
+            rate(algbw),
+            rate(busbw)
+        ),
+        None => format!("{bytes}{group} at {}", rate(algbw)),
+    }
 }
 
 #[cfg(test)]
@@ -165,7 +267,7 @@ mod tests {
             stream: Stream::Compute,
             span,
         };
-        let said = describe(&preview, &hit);
+        let said = describe(&preview.trace, &hit);
         assert!(said.name.starts_with("Bubble"), "{said:?}");
         assert!(said.lines[1].contains("F0"), "{said:?}");
     }

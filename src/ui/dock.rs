@@ -7,11 +7,14 @@ use eframe::egui::{
 use crate::scene::fonts::Weight;
 
 use super::bubble_plot::BubblePlot;
+use super::selection::SelectionPanel;
 use super::theme::{color, font};
 use super::timeline::Stage;
+use super::timeline_view::TimelineView;
+use super::traffic::{Traffic, TrafficPanel};
 use super::view::{TextSize, View};
 use super::wish::{Panel, Show, Wish};
-use super::{loss, memory, mesh_view, replicas, traffic};
+use super::{loss, memory, mesh_view, replicas};
 
 /// A panel's least width, in body-text sizes.
 const LEAST_WIDTH: f32 = 19.0;
@@ -49,8 +52,21 @@ pub(super) fn room(view: &View, width: f32) -> usize {
     (width / (view.sizes().body * LEAST_WIDTH)) as usize
 }
 
+/// Panels that remember something, and what part of the timeline is seen.
+pub(super) struct Panels<'a> {
+    pub(super) bubbles: &'a BubblePlot,
+    pub(super) traffic: &'a mut TrafficPanel,
+    pub(super) selection: &'a mut SelectionPanel,
+    pub(super) timeline: &'a TimelineView,
+}
+
 /// Shows the open panels.
-pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, bubbles: &BubblePlot, wishes: &mut Vec<Wish>) {
+pub(super) fn show(
+    ui: &mut Ui,
+    stage: Stage<'_>,
+    panels_state: &mut Panels<'_>,
+    wishes: &mut Vec<Wish>,
+) {
     let view = stage.view;
     let panels = view.panels();
     let gap = view.sizes().gap();
@@ -70,20 +86,22 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, bubbles: &BubblePlot, wishes: 
                     .id_salt(panel.name());
                 let mut inner = ui.new_child(builder);
                 inner.shrink_clip_rect(rect);
-                framed(&mut inner, rect, panel, (stage, bubbles), wishes);
+                framed(&mut inner, rect, (panel.name(), view), &mut |ui| {
+                    contents(ui, panel, (stage, &mut *panels_state), wishes);
+                });
             }
         });
     });
 }
 
-fn framed(
+/// A panel with its title.
+pub(super) fn framed(
     ui: &mut Ui,
     rect: Rect,
-    panel: Panel,
-    (stage, bubbles): (Stage<'_>, &BubblePlot),
-    wishes: &mut Vec<Wish>,
+    (title, view): (&str, &View),
+    contents: &mut dyn FnMut(&mut Ui),
 ) {
-    let (palette, sizes) = (stage.view.palette(), stage.view.sizes());
+    let (palette, sizes) = (view.palette(), view.sizes());
     let margin = (sizes.body * 0.6) as i8;
     let frame = Frame::new()
         .fill(color(palette.panel))
@@ -93,16 +111,16 @@ fn framed(
         ui.set_min_size(rect.size() - vec2(2.0, 2.0) * f32::from(margin));
         ui.set_max_size(rect.size() - vec2(2.0, 2.0) * f32::from(margin));
         ui.spacing_mut().item_spacing.y = sizes.gap() * 0.5;
-        let title = RichText::new(panel.name()).font(font(sizes.body, Weight::SemiBold));
+        let title = RichText::new(title).font(font(sizes.body, Weight::SemiBold));
         ui.label(title);
-        contents(ui, panel, (stage, bubbles), wishes);
+        contents(ui);
     });
 }
 
 fn contents(
     ui: &mut Ui,
     panel: Panel,
-    (stage, bubbles): (Stage<'_>, &BubblePlot),
+    (stage, panels): (Stage<'_>, &mut Panels<'_>),
     wishes: &mut Vec<Wish>,
 ) {
     match (panel, stage.run.timeline()) {
@@ -113,7 +131,25 @@ fn contents(
         }
         (Panel::Mesh, Some(step)) => mesh_view::show(ui, stage, step, wishes),
         (Panel::Memory, Some(step)) => memory::show(ui, stage, step, wishes),
-        (Panel::Traffic, Some(step)) => traffic::show(ui, step),
-        (Panel::Bubble, Some(step)) => bubbles.show(ui, stage.run, step, stage.view),
+        (Panel::Traffic, Some(step)) => {
+            let hovered = stage.attention.hovered;
+            let under = hovered.and_then(|hit| step.trace.ranks.get(hit.rank_index));
+            let traffic = Traffic {
+                trace: &step.trace,
+                seen: panels.timeline.seen(&step.trace),
+                groups: Some(&step.report.traffic),
+                hardware: Some(&step.report.config.hardware),
+                gpu: stage.attention.gpu().or(under.map(|info| info.rank)),
+            };
+            panels.traffic.show(ui, traffic, stage.view);
+        }
+        (Panel::Selection, Some(step)) => {
+            let of = (&step.trace, stage.attention);
+            let playhead = Some(stage.run.playback().at().time);
+            panels
+                .selection
+                .show(ui, of, (stage.view, playhead), wishes);
+        }
+        (Panel::Bubble, Some(step)) => panels.bubbles.show(ui, stage.run, step, stage.view),
     }
 }

@@ -1,6 +1,6 @@
 //! Saving the picture or the trace, over the window: a path, a button, and what came of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eframe::egui::{Id, Key, Modal, RichText, TextEdit, Ui};
@@ -26,6 +26,9 @@ const ENDINGS: [(&str, &str); 7] = [
     ("pftrace", "trace in Perfetto's own format"),
     ("csv", "table of spans"),
 ];
+
+/// Writes what is shown to a file.
+pub(super) type Write<'a> = &'a dyn Fn(&Path) -> Result<(), ExportError>;
 
 /// The form.
 #[derive(Clone, Debug)]
@@ -96,16 +99,16 @@ impl ExportPanel {
         ui.label(RichText::new(text).color(color(tint)));
     }
 
-    /// Writes the file, and remembers what came of it.
-    pub(super) fn save(&mut self, step: Option<Shown<'_>>, theme: Theme, arrows: Arrows) {
-        let Some(step) = step else {
+    /// Writes the file, and remembers what came of it; nothing can be written while there is no timeline.
+    pub(super) fn save(&mut self, write: Option<Write<'_>>) {
+        let Some(write) = write else {
             self.outcome = Some(Err(
                 "The timeline is not ready yet; try again in a moment.".to_owned()
             ));
             return;
         };
         let path = PathBuf::from(self.path.trim());
-        self.outcome = Some(match save(&step, &path, theme, arrows) {
+        self.outcome = Some(match write(&path) {
             Ok(()) => {
                 let shown = path.canonicalize().unwrap_or(path);
                 Ok(format!("Saved {}", shown.display()))
@@ -139,9 +142,10 @@ fn with_ending(path: &str, ending: &str) -> String {
     }
 }
 
-fn save(
+/// Writes what is shown.
+pub(super) fn save(
     shown: &Shown<'_>,
-    path: &std::path::Path,
+    path: &Path,
     theme: Theme,
     arrows: Arrows,
 ) -> Result<(), ExportError> {
@@ -167,11 +171,7 @@ fn save(
 }
 
 /// All timelines on one axis, as they are shown.
-fn save_comparison(
-    shown: &Shown<'_>,
-    path: &std::path::Path,
-    theme: Theme,
-) -> Result<(), ExportError> {
+fn save_comparison(shown: &Shown<'_>, path: &Path, theme: Theme) -> Result<(), ExportError> {
     let kept = shown.kept.iter().map(Arc::as_ref);
     let all: Vec<&Timeline> = kept.chain([shown.timeline]).collect();
     let reports: Vec<&Report> = all.iter().map(|step| &step.report).collect();

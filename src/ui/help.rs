@@ -5,21 +5,23 @@ use eframe::egui::{Grid, Id, Key, Modal, RichText, ScrollArea, Ui};
 use crate::scene::fonts::Weight;
 
 use super::bindings::BINDINGS;
-use super::keys::Group;
+use super::keys::{Binding, Group};
 use super::theme::font;
 use super::view::View;
 use super::wish::{Show, Wish};
 
 /// Shows the keys.
-pub(super) fn show(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
+pub(super) fn show(ui: &mut Ui, view: &View, listed: fn(&Binding) -> bool, wishes: &mut Vec<Wish>) {
     let sizes = view.sizes();
     let modal = Modal::new(Id::unique("keys")).show(ui.ctx(), |ui| {
         ui.label(RichText::new("Keys").font(font(sizes.title(), Weight::SemiBold)));
         let room = ui.ctx().content_rect().height() - sizes.body * 10.0;
         ScrollArea::vertical().max_height(room).show(ui, |ui| {
             ui.horizontal_top(|ui| {
-                for groups in [&Group::ALL[..2], &Group::ALL[2..3], &Group::ALL[3..]] {
-                    ui.vertical(|ui| groups.iter().for_each(|&group| list(ui, group, view)));
+                // The timeline has the most keys, and is in the middle.
+                for groups in [[Group::Run, Group::Window].as_slice(), &[Group::Timeline], &[Group::Layout]] {
+                    let list = |ui: &mut Ui| groups.iter().for_each(|&group| list(ui, (group, listed), view));
+                    ui.vertical(list);
                     ui.add_space(sizes.space());
                 }
             });
@@ -38,14 +40,18 @@ pub(super) fn show(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     }
 }
 
-fn list(ui: &mut Ui, group: Group, view: &View) {
+fn list(ui: &mut Ui, (group, listed): (Group, fn(&Binding) -> bool), view: &View) {
     let sizes = view.sizes();
+    let own = |binding: &&Binding| binding.group == group && listed(binding);
+    if !BINDINGS.iter().any(|binding| own(&binding)) {
+        return;
+    }
     ui.label(RichText::new(group.name()).font(font(sizes.body, Weight::SemiBold)));
     Grid::new(group.name())
         .num_columns(2)
         .min_row_height(sizes.body * 1.3)
         .show(ui, |ui| {
-            for binding in BINDINGS.iter().filter(|binding| binding.group == group) {
+            for binding in BINDINGS.iter().filter(own) {
                 let key = RichText::new(binding.shown).font(font(sizes.small(), Weight::SemiBold));
                 ui.label(key);
                 ui.label(RichText::new(binding.does).weak().small());

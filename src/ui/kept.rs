@@ -15,7 +15,7 @@ use crate::units::Nanos;
 
 use super::icon::{Icon, Weight, icon_button};
 use super::theme::{color, font};
-use super::timeline::{Canvas, Stage};
+use super::timeline::{Canvas, Sight, Stage};
 use super::timeline_input::explain_hit;
 use super::timeline_view::{Setting, TimelineView, look};
 use super::wish::Wish;
@@ -62,7 +62,7 @@ impl Kept {
 /// What the run's timeline and the kept ones hold.
 pub(super) fn holds(stage: Stage<'_>, step: &Arc<Step>, timeline_view: &mut TimelineView) -> Holds {
     let all = stage.kept.iter().chain([step]);
-    let holds = all.map(|step| timeline_view.overview(step).holds);
+    let holds = all.map(|step| timeline_view.overview(&step.trace).holds);
     holds.fold(Holds::default(), Holds::or)
 }
 
@@ -84,7 +84,7 @@ impl Compared {
         let all: Vec<&Arc<Step>> = stage.kept.iter().chain([step]).collect();
         let overviews: Vec<Arc<Overview>> = all
             .iter()
-            .map(|step| timeline_view.overview(step))
+            .map(|step| timeline_view.overview(&step.trace))
             .collect();
         let known: Vec<(&Trace, &Overview)> = all
             .iter()
@@ -170,17 +170,17 @@ impl Compared {
         let (rect, response) = ui.allocate_exact_size(size, Sense::click_and_drag());
         let (view, sizes) = (stage.view, stage.view.sizes());
         let mut setting = Setting {
-            viewport: timeline_view.viewport(step, Size::new(rect.width(), rect.height())),
+            viewport: timeline_view.viewport(&step.trace, Size::new(rect.width(), rect.height())),
             look: look(view.theme, sizes, timeline_view.arrows(), lit.clone()),
             origin: rect.min,
             pixels_per_point: ui.pixels_per_point(),
         };
         setting.look.common = self.stack.common;
         setting.look.capacity = self.parts.get(index).and_then(|part| part.capacity);
-        let overview = timeline_view.overview(step);
+        let overview = timeline_view.overview(&step.trace);
         let scene = Timeline::new(&step.trace, &overview, setting.viewport, &setting.look);
         setting.viewport = scene.viewport();
-        let (full, _) = timeline_view.painted(step, &setting);
+        let (full, _) = timeline_view.painted(ui.ctx(), &step.trace, &setting);
         full.paint(&ui.painter().with_clip_rect(rect));
         mark(
             ui,
@@ -200,12 +200,20 @@ impl Compared {
         let canvas = Canvas {
             rect,
             scene: &scene,
-            stage,
+            sight: Sight {
+                trace: &step.trace,
+                view,
+                attention: stage.attention,
+                run: None,
+                mesh: None,
+                capacity: None,
+                found: &[],
+            },
         };
-        canvas.navigate(ui, &response, step, timeline_view);
+        canvas.navigate(ui, &response, timeline_view);
         let local = response.hover_pos().map(|at| at - rect.min);
         if let Some(hit) = local.and_then(|at| scene.hit(at.x, at.y)) {
-            explain_hit(&response, step, &hit);
+            explain_hit(&response, &step.trace, &hit);
         }
     }
 }

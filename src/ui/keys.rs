@@ -19,9 +19,6 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// All of them, in the list's order.
-    pub(super) const ALL: [Self; 4] = [Self::Run, Self::Timeline, Self::Layout, Self::Window];
-
     /// Its heading.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -60,7 +57,7 @@ pub(super) struct Binding {
 }
 
 /// What the keys pressed since the last frame wish for; they are taken from the input.
-pub(super) fn pressed(ctx: &Context) -> Vec<Wish> {
+pub(super) fn pressed(ctx: &Context, listed: fn(&Binding) -> bool) -> Vec<Wish> {
     if ctx.text_edit_focused() {
         return Vec::new();
     }
@@ -77,7 +74,8 @@ pub(super) fn pressed(ctx: &Context) -> Vec<Wish> {
             else {
                 return true;
             };
-            let found = find(*modifiers, *key).filter(|binding| !yields(binding, focused));
+            let found = find(*modifiers, *key);
+            let found = found.filter(|binding| !yields(binding, focused) && listed(binding));
             wishes.extend(found.map(|binding| binding.wish.clone()));
             found.is_none()
         });

@@ -22,7 +22,7 @@ use super::wish::Wish;
 const SMALLEST: f32 = 3.0;
 
 /// The colour of an axis' groups: that of what they send.
-fn axis_colour(view: &View, axis: Axis) -> Colour {
+pub(super) fn axis_colour(view: &View, axis: Axis) -> Colour {
     let palette = view.palette();
     match axis {
         Axis::Tp => palette.all_reduce_tp,

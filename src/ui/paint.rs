@@ -8,41 +8,52 @@ use eframe::egui::epaint::{
     CornerRadiusF32, Mesh, PathShape, PathStroke, RectShape, StrokeKind, TessellationOptions,
     Tessellator,
 };
-use eframe::egui::{self, Color32, Painter, Pos2, Stroke, pos2, vec2};
+use eframe::egui::{
+    self, Color32, ColorImage, Context, Painter, Pos2, Stroke, TextureHandle, TextureOptions, pos2,
+    vec2,
+};
 
 use crate::scene::{Anchor, Hatch, Quad, Rect, Scene, Shape, Text};
 
 use super::theme::{color, font};
 
 /// A scene made ready for painting.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Painted {
-    mesh: Arc<Mesh>,
+    /// What lies under cells, and what lies over them.
+    meshes: [Arc<Mesh>; 2],
+    /// All cells as one texture, and their places.
+    cells: Option<(TextureHandle, Arc<Mesh>)>,
     texts: Vec<Text>,
     origin: Pos2,
 }
 
+impl std::fmt::Debug for Painted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Painted")
+            .field("texts", &self.texts.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Painted {
     /// `scene` with its top left at `origin`.
-    pub(super) fn new(scene: Scene, origin: Pos2, pixels_per_point: f32) -> Self {
-        let options = TessellationOptions {
-            coarse_tessellation_culling: false,
-            ..TessellationOptions::default()
-        };
-        let mut builder = Builder {
-            mesh: Mesh::default(),
-            tessellator: Tessellator::new(pixels_per_point, options, [1, 1], Vec::new()),
-            pixel: 1.0 / pixels_per_point,
-            origin,
-        };
+    pub(super) fn new(ctx: &Context, scene: Scene, origin: Pos2, pixels_per_point: f32) -> Self {
         let mut texts = Vec::new();
+        let mut cells: Vec<(Rect, Vec<crate::scene::Colour>)> = Vec::new();
+        let mut builder = Builder::new(origin, pixels_per_point);
+        let mut below = None;
         for shape in scene.shapes {
             match shape {
                 Shape::Text(text) => texts.push(text),
                 Shape::Quad(quad) => builder.quad(&quad),
                 Shape::Line { points, stroke } => builder.line(&points, stroke),
                 Shape::Polygon { points, fill } => builder.polygon(&points, color(fill)),
-                Shape::Cells { rect, colours } => builder.cells(rect, &colours),
+                Shape::Cells { rect, colours } => {
+                    // Rows do not overlap: cells of all of them are painted at once, over what comes before the first.
+                    below.get_or_insert_with(|| std::mem::take(&mut builder.mesh));
+                    cells.push((rect, colours));
+                }
                 Shape::Steps {
                     points,
                     end,
@@ -51,8 +62,16 @@ impl Painted {
                 } => builder.steps(&points, (end, base), color(fill)),
             }
         }
+        let most = ctx.input(|input| input.max_texture_side);
+        let textured = textured(ctx, &cells, origin, most);
+        if textured.is_none() {
+            for (rect, colours) in &cells {
+                builder.cells(*rect, colours);
+            }
+        }
         Self {
-            mesh: Arc::new(builder.mesh),
+            meshes: [Arc::new(below.unwrap_or_default()), Arc::new(builder.mesh)],
+            cells: textured,
             texts,
             origin,
         }
@@ -60,13 +79,48 @@ impl Painted {
 
     /// Paints it.
     pub(super) fn paint(&self, painter: &Painter) {
-        if !self.mesh.is_empty() {
-            painter.add(egui::Shape::Mesh(Arc::clone(&self.mesh)));
+        let [below, above] = &self.meshes;
+        let cells = self.cells.as_ref().map(|(_, mesh)| mesh);
+        for mesh in [Some(below), cells, Some(above)].into_iter().flatten() {
+            if !mesh.is_empty() {
+                painter.add(egui::Shape::Mesh(Arc::clone(mesh)));
+            }
         }
         for text in &self.texts {
             paint_text(painter, text, self.origin);
         }
     }
+}
+
+/// Rows of cells as one texture, a row of it each; nothing if there are none, or more than a texture holds.
+fn textured(
+    ctx: &Context,
+    cells: &[(Rect, Vec<crate::scene::Colour>)],
+    origin: Pos2,
+    most: usize,
+) -> Option<(TextureHandle, Arc<Mesh>)> {
+    let width = cells.iter().map(|(_, colours)| colours.len()).max()?;
+    if width == 0 || width > most || cells.len() > most {
+        return None;
+    }
+    let mut pixels = Vec::with_capacity(width * cells.len());
+    for (_, colours) in cells {
+        pixels.extend(colours.iter().copied().map(color));
+        pixels.resize(pixels.len().next_multiple_of(width), Color32::TRANSPARENT);
+    }
+    let image = ColorImage::new([width, cells.len()], pixels);
+    let texture = ctx.load_texture("cells", image, TextureOptions::NEAREST);
+    let mut mesh = Mesh::with_texture(texture.id());
+    for (row, (rect, colours)) in cells.iter().enumerate() {
+        let place =
+            egui::Rect::from_min_size(origin + vec2(rect.x, rect.y), vec2(rect.width, rect.height));
+        // The middle of the row of pixels.
+        let y = (row as f32 + 0.5) / cells.len() as f32;
+        let uv =
+            egui::Rect::from_min_max(pos2(0.0, y), pos2(colours.len() as f32 / width as f32, y));
+        mesh.add_rect_with_uv(place, uv, Color32::WHITE);
+    }
+    Some((texture, Arc::new(mesh)))
 }
 
 /// A line of text on its baseline. Laid out anew each frame, which egui remembers: a galley kept for longer would
@@ -104,6 +158,19 @@ struct Builder {
 }
 
 impl Builder {
+    fn new(origin: Pos2, pixels_per_point: f32) -> Self {
+        let options = TessellationOptions {
+            coarse_tessellation_culling: false,
+            ..TessellationOptions::default()
+        };
+        Self {
+            mesh: Mesh::default(),
+            tessellator: Tessellator::new(pixels_per_point, options, [1, 1], Vec::new()),
+            pixel: 1.0 / pixels_per_point,
+            origin,
+        }
+    }
+
     fn rect(&self, rect: Rect) -> egui::Rect {
         egui::Rect::from_min_size(
             self.origin + vec2(rect.x, rect.y),
@@ -280,9 +347,10 @@ mod tests {
                     Quad::new(rect, palette.bubble_bed).hatched(hatch),
                 )],
             };
-            let painted = Painted::new(scene, pos2(100.0, 50.0), 1.0);
-            let bounds = painted.mesh.calc_bounds();
-            assert!(painted.mesh.vertices.len() > 20);
+            let painted = Painted::new(&Context::default(), scene, pos2(100.0, 50.0), 1.0);
+            let mesh = &painted.meshes[1];
+            let bounds = mesh.calc_bounds();
+            assert!(mesh.vertices.len() > 20);
             assert!((bounds.left() - 113.0).abs() < 0.01 && (bounds.right() - 153.0).abs() < 0.01);
             assert!((bounds.top() - 57.0).abs() < 0.01 && (bounds.bottom() - 78.0).abs() < 0.01);
         }

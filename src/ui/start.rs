@@ -1,9 +1,12 @@
 //! Opens the window, and says in plain words why it cannot.
 
+use std::path::PathBuf;
+
 use eframe::egui::ViewportBuilder;
 
 use super::app::App;
 use super::options::Options;
+use super::viewer::Viewer;
 
 /// Why there is no window.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +38,17 @@ pub enum UiError {
 
 /// Opens the window and returns when it is closed.
 pub fn run(options: Options) -> Result<(), UiError> {
+    open(Box::new(move |cc| Ok(Box::new(App::new(cc, &options)?))))
+}
+
+/// Opens a window on traces in files, and returns when it is closed.
+pub fn view(options: Options, files: Vec<PathBuf>) -> Result<(), UiError> {
+    open(Box::new(move |cc| {
+        Ok(Box::new(Viewer::open(cc, &options, files)?))
+    }))
+}
+
+fn open(create: eframe::AppCreator<'_>) -> Result<(), UiError> {
     check_system()?;
     let native = eframe::NativeOptions {
         viewport: ViewportBuilder::default()
@@ -44,7 +58,6 @@ pub fn run(options: Options) -> Result<(), UiError> {
             .with_min_inner_size([760.0, 480.0]),
         ..eframe::NativeOptions::default()
     };
-    let create: eframe::AppCreator<'_> = Box::new(move |cc| Ok(Box::new(App::new(cc, &options)?)));
     eframe::run_native("shardscope", native, create).map_err(UiError::from)
 }
 

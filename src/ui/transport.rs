@@ -74,7 +74,7 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
     let text = run.playback().speed().text();
     let slower = icon_button(ui, Icon::Minus, Weight::Plain, "Slower");
     if slower
-        .on_hover_text(format!("Slower ([): {text}"))
+        .on_hover_text(format!("Slower (Shift ↓): {text}"))
         .clicked()
     {
         wishes.push(Wish::Travel(Travel::Slower));
@@ -87,7 +87,7 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
     }
     let faster = icon_button(ui, Icon::Plus, Weight::Plain, "Faster");
     if faster
-        .on_hover_text(format!("Faster (]): {text}"))
+        .on_hover_text(format!("Faster (Shift ↑): {text}"))
         .clicked()
     {
         wishes.push(Wish::Travel(Travel::Faster));
@@ -96,6 +96,17 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
 
 /// From the right.
 fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
+    window_switches(ui, view, wishes);
+    let sweep = ui.add(Button::new("Layouts…").selected(view.sweeping));
+    let hint = "Every legal layout, ranked: time, memory, cost (Y)";
+    if sweep.on_hover_text(hint).clicked() {
+        wishes.push(Wish::Show(Show::Sweep));
+    }
+    export_switch(ui, view, wishes);
+}
+
+/// Keys, colours and text sizes, from the right.
+pub(super) fn window_switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     let selected = |on: bool, text: &'static str| Button::new(text).selected(on);
     let help = ui
         .add(selected(view.dialog == Some(Dialog::Help), "?"))
@@ -115,12 +126,12 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     {
         wishes.push(Wish::Show(Show::Presenter));
     }
-    let sweep = ui.add(selected(view.sweeping, "Layouts…"));
-    let hint = "Every legal layout, ranked: time, memory, cost (Y)";
-    if sweep.on_hover_text(hint).clicked() {
-        wishes.push(Wish::Show(Show::Sweep));
-    }
-    let export = ui.add(selected(view.dialog == Some(Dialog::Export), "Export…"));
+}
+
+/// Where a picture or a trace is saved.
+pub(super) fn export_switch(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
+    let on = view.dialog == Some(Dialog::Export);
+    let export = ui.add(Button::new("Export…").selected(on));
     if export
         .on_hover_text("Save a picture or a trace (E)")
         .clicked()

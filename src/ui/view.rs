@@ -40,6 +40,8 @@ pub(super) struct View {
     pub(super) dialog: Option<Dialog>,
     /// The open panels; before anybody has opened or closed one, as many as have room.
     panels: Option<BTreeSet<Panel>>,
+    /// Whether something is selected on the timeline, which is then told in a panel.
+    pub(super) selecting: bool,
     sizes: Sizes,
     room: usize,
 }
@@ -54,6 +56,7 @@ impl View {
             sweeping: false,
             dialog: None,
             panels: None,
+            selecting: false,
             sizes: Sizes::DESK,
             room: 3,
         }
@@ -95,7 +98,15 @@ impl View {
             Some(panels) => panels.contains(panel),
             None => Panel::ALL[..self.room].contains(panel),
         };
-        Panel::ALL.into_iter().filter(opened).collect()
+        let mut open: Vec<Panel> = Panel::ALL.into_iter().filter(opened).collect();
+        // What is selected takes the last one's place for as long as it is, so that nothing else moves.
+        if self.selecting && !open.contains(&Panel::Selection) {
+            if open.len() >= self.room {
+                open.pop();
+            }
+            open.push(Panel::Selection);
+        }
+        open
     }
 
     /// More or less of the window.

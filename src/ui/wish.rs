@@ -3,6 +3,7 @@
 use super::edit::{Change, Field};
 use crate::scene::Hit;
 use crate::session::{Config, SweepSpec};
+use crate::trace::Area;
 use crate::units::{Nanos, Rank};
 
 /// A way through the run.
@@ -51,6 +52,36 @@ pub(super) enum Look {
     PreviousGpu,
     /// Arrows from sends to receives, or not.
     Arrows,
+    /// What is selected, in all of the room.
+    FitSelection,
+    /// The span after the selected one on its lane.
+    NextSpan,
+    /// The span before it.
+    PreviousSpan,
+    /// Where the selected span's message, or its collective, goes on.
+    AlongArrow,
+    /// Where what it was made from comes from.
+    AgainstArrow,
+    /// A mark at the pointer, or at the playhead.
+    Mark,
+    /// No marks.
+    ForgetMarks,
+    /// Spans found by their names, or no longer.
+    Search,
+    /// To the next one found.
+    NextFound,
+    /// To the one found before.
+    PreviousFound,
+    /// Along with the playhead again.
+    Follow,
+    /// The chain behind what is selected, or the critical path, lit or no longer.
+    Path,
+    /// Rows folded in another way.
+    Fold,
+    /// Rows sorted by something else.
+    Order,
+    /// The chosen GPU's row at the top, or back in its place.
+    Pin,
 }
 
 /// A panel under the timeline.
@@ -68,17 +99,20 @@ pub(super) enum Panel {
     Traffic,
     /// Bubble against micro-batches.
     Bubble,
+    /// What is selected on the timeline.
+    Selection,
 }
 
 impl Panel {
     /// All of them, the most telling first.
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Loss,
         Self::Mesh,
         Self::Memory,
         Self::Replicas,
         Self::Traffic,
         Self::Bubble,
+        Self::Selection,
     ];
 
     /// The name on its switch.
@@ -90,6 +124,7 @@ impl Panel {
             Self::Replicas => "Weights and text",
             Self::Traffic => "Traffic",
             Self::Bubble => "Bubble",
+            Self::Selection => "Selection",
         }
     }
 }
@@ -140,6 +175,10 @@ pub(super) enum Wish {
     Choose(Option<Rank>),
     /// What was clicked on the timeline: its micro-batch is lit everywhere.
     Select(Option<Hit>),
+    /// The same, and brought to where it is seen.
+    GoTo(Hit),
+    /// A part of the timeline whose figures are told.
+    Area(Area),
     /// Every legal layout ranked.
     Sweep(Box<SweepSpec>),
     /// Another configuration, as a whole.

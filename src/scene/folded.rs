@@ -1,0 +1,75 @@
+//! A row of several ranks: for each point of time, the mean of what they do.
+
+use crate::trace::Stream;
+
+use super::canvas::Canvas;
+use super::density::{CLASSES, Cell};
+use super::rows::Band;
+use super::timeline::{Row, Timeline};
+use super::traffic::{band_of, colour_of};
+
+/// Of more ranks, some stand for all.
+const MOST: usize = 64;
+
+pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
+    let members = timeline.overview.lineup.members(row.index);
+    let step = members.len().div_ceil(MOST).max(1);
+    let some: Vec<usize> = members.iter().copied().step_by(step).collect();
+    let mut bands: Vec<(Band, &[Stream])> =
+        vec![(timeline.rows.block, &[Stream::Passes, Stream::Compute])];
+    for (_, streams) in timeline
+        .rows
+        .tracks
+        .iter()
+        .map(|(track, band)| (band, track.streams()))
+    {
+        for stream in streams.chunks(1) {
+            bands.extend(band_of(&timeline.rows, stream[0]).map(|band| (band, stream)));
+        }
+    }
+    for (band, streams) in bands {
+        let mut mean = Mean::default();
+        for &rank in &some {
+            for &stream in streams {
+                mean.add(&timeline.every_cell(rank, stream));
+            }
+        }
+        let Some(cells) = mean.cells(some.len()) else {
+            continue;
+        };
+        // A track in which nothing moves stays empty.
+        let empty = cells.iter().all(|cell| *cell == Cell::default());
+        if empty && streams != [Stream::Passes, Stream::Compute] {
+            continue;
+        }
+        let moving = colour_of(timeline, streams[0]);
+        timeline.draw_cells(
+            row.rank_index,
+            (band.moved(row.top), moving),
+            &cells,
+            canvas,
+        );
+    }
+}
+
+/// The mean of cells of several lanes.
+#[derive(Debug, Default)]
+struct Mean(Vec<[u32; CLASSES]>);
+
+impl Mean {
+    fn add(&mut self, cells: &[Cell]) {
+        self.0.resize(cells.len().max(self.0.len()), [0; CLASSES]);
+        for (sum, cell) in self.0.iter_mut().zip(cells) {
+            for (sum, share) in sum.iter_mut().zip(cell.shares()) {
+                *sum += u32::from(share);
+            }
+        }
+    }
+
+    fn cells(self, count: usize) -> Option<Vec<Cell>> {
+        let count = u32::try_from(count).ok().filter(|&count| count > 0)?;
+        let cell =
+            |sums: [u32; CLASSES]| Cell::new(sums.map(|sum| sum.div_ceil(count).min(255) as u8));
+        Some(self.0.into_iter().map(cell).collect())
+    }
+}
