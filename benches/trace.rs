@@ -8,6 +8,10 @@ use shardscope::trace::import::{ForeignFile, foreign};
 use shardscope::trace::{Kind, Label, LabelId, Phase, RankInfo, Span, Stream, Trace};
 use shardscope::units::{Nanos, Pass, Rank};
 
+/// The program's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const LANES: usize = 64;
 /// From all of it down to a part in some two thousand million.
 const ZOOMS: u32 = 12;

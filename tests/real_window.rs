@@ -114,8 +114,8 @@ fn export(display: &Display, folder: &Path, name: &str) -> Vec<u8> {
     let path = folder.join(name);
     tried(8, name, || {
         display.keys(&["e"]);
-        // Past the seven endings to the path.
-        display.keys(&["Tab"; 8]);
+        // Past the nine endings to the path.
+        display.keys(&["Tab"; 10]);
         display.keys(&["ctrl+a"]);
         display.xdotool(&["type", "--delay", "80", name]);
         display.keys(&["Return"]);

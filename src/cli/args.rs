@@ -252,14 +252,46 @@ pub(super) struct Settings {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// Write the timeline: .png, .svg or .pdf for a picture, .json, .json.gz or .pftrace for Chrome and ui.perfetto.dev,
+    /// Write the timeline: .png, .svg or .pdf for a picture, .gif or .apng for one that moves, .json, .json.gz or .pftrace for Chrome and ui.perfetto.dev,
     /// .csv for a table of spans; may be given more than once
     #[arg(long, value_name = "FILE", action = ArgAction::Append)]
     pub(super) out: Vec<PathBuf>,
 
+    #[command(flatten)]
+    pub(super) picture: PictureArgs,
+
     /// Print all figures as one JSON object on standard output; everything else goes to standard error
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// How pictures are made.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct PictureArgs {
+    /// Colours of pictures: dark, light, or paper for print; light if not given, or the file's
+    #[arg(long, value_name = "NAME")]
+    pub(super) theme: Option<ThemeArg>,
+
+    /// Size of pictures in points, such as 1920x1080; 1280x720 if not given
+    #[arg(long, value_name = "WIDTHxHEIGHT")]
+    pub(super) size: Option<String>,
+
+    /// Pixels a point, such as 3 for 3840x2160 pixels; 2 if not given, 1 for pictures that move
+    #[arg(long, value_name = "PIXELS")]
+    pub(super) scale: Option<f32>,
+
+    /// How long a picture that moves takes; 10 if not given
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) seconds: Option<f64>,
+}
+
+/// Colours of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ThemeArg {
+    Dark,
+    Light,
+    Paper,
 }
 
 /// `schedule`.
@@ -337,6 +369,9 @@ pub(super) struct CompareArgs {
     /// Write the picture: .png, .svg or .pdf; may be given more than once
     #[arg(long, value_name = "FILE", action = ArgAction::Append)]
     pub(super) out: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) picture: PictureArgs,
 
     /// Print one JSON object on standard output: `compared`, a list of each one's `name` and `report`, which is what
     /// `simulate` prints

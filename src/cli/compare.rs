@@ -18,12 +18,13 @@ pub(super) fn run(options: &CompareOptions) -> CliResult {
         steps.push(Timeline::simulated(config, "simulated")?);
     }
     let reports: Vec<&Report> = steps.iter().map(|step| &step.report).collect();
-    let comparison = export::comparison(&reports);
+    let comparison = options.output.dressed_too(export::comparison(&reports));
     if !options.output.files.is_empty() {
         let traces: Vec<&Trace> = steps.iter().map(|step| step.trace.as_ref()).collect();
         let scene = comparison.scene(&traces);
         for path in &options.output.files {
-            export::write_picture(path, &scene, &comparison.title).map_err(CliError::failed)?;
+            let how = (comparison.title.as_str(), options.output.drawing.scale);
+            export::write_picture(path, &scene, how).map_err(CliError::failed)?;
             say(&format!("wrote {}\n", path.display()));
         }
     }

@@ -1,17 +1,20 @@
 //! Validated options: what is to be done, with nothing left to be parsed or refused but what only running tells.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Parser as _;
 
 use super::args::{
     Against, Cli, CompareArgs, DeviceArg, OutputArgs, RunArgs, ScheduleArgs, ScheduleFormat,
-    Settings, SimulateArgs, SweepArgs, Verb, ViewArgs,
+    Settings, SimulateArgs, SweepArgs, ThemeArg, Verb, ViewArgs,
 };
 use super::config;
 use super::costs;
 use super::error::{CliError, CliResult};
-use crate::export::{ExportError, Format};
+use crate::export::{Drawing, ExportError, Format};
+use crate::scene::tokens::Theme;
+use crate::scene::{Comparison, Picture, Size};
 use crate::session::{Config, Costs, Fixed, Framework, SweepSpec};
 
 /// The most steps that a run trains.
@@ -104,6 +107,9 @@ pub(super) struct ViewOptions {
 pub(super) struct Output {
     pub(super) files: Vec<PathBuf>,
     pub(super) answer: Answer,
+    theme: Option<Theme>,
+    size: Option<Size>,
+    pub(super) drawing: Drawing,
 }
 
 impl Mode {
@@ -321,6 +327,7 @@ impl CompareOptions {
             configs,
             output: Output::new(OutputArgs {
                 out: args.out,
+                picture: args.picture,
                 json: args.json,
             })?,
         })
@@ -357,6 +364,7 @@ impl ViewOptions {
 
 impl Output {
     fn new(args: OutputArgs) -> CliResult<Self> {
+        let picture = args.picture;
         for path in &args.out {
             Format::from_path(path).map_err(CliError::refused)?;
             check_folder(path)?;
@@ -364,8 +372,69 @@ impl Output {
         Ok(Self {
             files: args.out,
             answer: Answer::new(args.json),
+            theme: picture.theme.map(|theme| match theme {
+                ThemeArg::Dark => Theme::Dark,
+                ThemeArg::Light => Theme::Light,
+                ThemeArg::Paper => Theme::Paper,
+            }),
+            size: picture.size.as_deref().map(size).transpose()?,
+            drawing: Drawing {
+                scale: within("--scale", picture.scale, (0.5, 8.0), "pixels a point")?,
+                seconds: within("--seconds", picture.seconds, (0.5, 120.0), "seconds")?
+                    .unwrap_or(Drawing::default().seconds),
+            },
         })
     }
+
+    /// `picture` in the colours and of the size asked for.
+    pub(super) fn dressed(&self, picture: Picture) -> Picture {
+        Picture {
+            theme: self.theme.unwrap_or(picture.theme),
+            size: self.size.unwrap_or(picture.size),
+            ..picture
+        }
+    }
+
+    /// `comparison` in the colours and of the size asked for.
+    pub(super) fn dressed_too(&self, comparison: Comparison) -> Comparison {
+        Comparison {
+            theme: self.theme.unwrap_or(comparison.theme),
+            size: self.size.unwrap_or(comparison.size),
+            ..comparison
+        }
+    }
+}
+
+/// A number that is not beside all sense.
+fn within<N: PartialOrd + Display + Copy>(
+    name: &str,
+    number: Option<N>,
+    (least, most): (N, N),
+    unit: &str,
+) -> CliResult<Option<N>> {
+    match number {
+        Some(number) if !(number >= least && number <= most) => Err(CliError::refused(format!(
+            "{name} is {number}, but takes {least} to {most} {unit}"
+        ))),
+        number => Ok(number),
+    }
+}
+
+/// A size, as `1920x1080`.
+fn size(text: &str) -> CliResult<Size> {
+    let sides = text.split_once(['x', 'X', '×']);
+    let side = |side: &str| {
+        side.trim()
+            .parse::<f32>()
+            .ok()
+            .filter(|side| (480.0..=8192.0).contains(side))
+    };
+    let size = sides.and_then(|(width, height)| Some(Size::new(side(width)?, side(height)?)));
+    size.ok_or_else(|| {
+        CliError::refused(format!(
+            "--size is {text:?}, but takes a width and a height in points, such as 1920x1080, each from 480 to 8192"
+        ))
+    })
 }
 
 /// Whether a file can be put there, as far as can be told before a long run.

@@ -36,11 +36,12 @@ pub(super) fn say(text: &str) {
 pub(super) fn deliver(report: &Report, text: &str, trace: &Trace, output: &Output) -> CliResult {
     if !output.files.is_empty() {
         let value = serde_json::to_value(report).map_err(CliError::failed)?;
-        let picture = export::picture(report);
+        let picture = output.dressed(export::picture(report));
         let export = Export {
             trace,
             picture: &picture,
             report: &value,
+            drawing: output.drawing,
         };
         write_files(&export, output)?;
     }

@@ -10,7 +10,7 @@ use super::figures;
 use super::options::{Answer, Output, ViewOptions};
 use super::output::{print_json, progress, say, write_files};
 use super::table::{Align, Table};
-use crate::export::{self, Others, Viewed};
+use crate::export::{self, Export, Others, Viewed};
 use crate::session::RankReport;
 use crate::trace::Trace;
 use crate::units::percent;
@@ -36,9 +36,14 @@ fn view(files: &[PathBuf], output: &Output) -> CliResult {
         ControlFlow::Continue(())
     });
     bar.finish_and_clear();
-    let viewed =
+    let mut viewed =
         Viewed::new(files, opened.map_err(CliError::refused)?).map_err(CliError::refused)?;
-    write_files(&viewed.export(), output)?;
+    viewed.picture = output.dressed(viewed.picture);
+    let export = Export {
+        drawing: output.drawing,
+        ..viewed.export()
+    };
+    write_files(&export, output)?;
     match (output.answer, &viewed.run, &viewed.others) {
         (Answer::Json, Some(run), _) => print_json(run),
         (Answer::Json, None, Some(_)) => print_json(&viewed.report),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::trace::import::ImportError;
 
 /// The formats that can be written, as endings.
-pub const FORMATS: &str = ".png, .svg, .pdf, .json, .json.gz, .pftrace, .csv";
+pub const FORMATS: &str = ".png, .svg, .pdf, .gif, .apng, .json, .json.gz, .pftrace, .csv";
 
 /// A file that was not written or read: what, why, and what to do.
 #[derive(Debug, thiserror::Error)]

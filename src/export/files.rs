@@ -24,8 +24,13 @@ pub fn write(path: &Path, export: &Export<'_>) -> Result<(), ExportError> {
 }
 
 /// Writes `scene`, called `title`, as the picture that the ending of `path` stands for; whole or not at all.
-pub fn write_picture(path: &Path, scene: &Scene, title: &str) -> Result<(), ExportError> {
-    put(path, &drawn(scene, title, Format::from_path(path)?)?)
+pub fn write_picture(
+    path: &Path,
+    scene: &Scene,
+    (title, scale): (&str, Option<f32>),
+) -> Result<(), ExportError> {
+    let format = Format::from_path(path)?;
+    put(path, &drawn(scene, (title, scale), format)?)
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
@@ -90,6 +95,8 @@ pub fn read(path: &Path) -> Result<Imported, ExportError> {
         | Format::Perfetto
         | Format::Csv
         | Format::Png
+        | Format::Gif
+        | Format::Apng
         | Format::Svg
         | Format::Pdf => limit(&mut file),
     };
@@ -104,7 +111,9 @@ pub fn read(path: &Path) -> Result<Imported, ExportError> {
         Format::Chrome | Format::ChromeGz => import::chrome(&bytes),
         Format::Perfetto => import::perfetto(&bytes),
         Format::Csv => import::csv(&String::from_utf8_lossy(&bytes)),
-        Format::Png | Format::Svg | Format::Pdf => Err(import::ImportError::Picture),
+        Format::Png | Format::Gif | Format::Apng | Format::Svg | Format::Pdf => {
+            Err(import::ImportError::Picture)
+        }
     };
     imported.map_err(|source| ExportError::Import {
         path: path.to_owned(),

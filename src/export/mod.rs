@@ -8,6 +8,7 @@ mod chrome;
 mod csv;
 mod error;
 mod files;
+mod film;
 mod open;
 mod pdf;
 mod perfetto;
@@ -22,10 +23,11 @@ pub use chrome::chrome;
 pub use csv::csv;
 pub use error::{ExportError, FORMATS};
 pub use files::{read, write, write_picture};
+pub use film::{apng, gif};
 pub use open::{Opened, all_own, open};
 pub use pdf::pdf;
 pub use perfetto::perfetto;
-pub use png::png;
+pub use png::{png, rgba};
 pub use report::{comparison, picture};
 pub use svg::{Fonts, svg};
 pub use viewed::{Others, Viewed, others_table};
@@ -50,6 +52,10 @@ pub enum Format {
     Chrome,
     /// The same, compressed.
     ChromeGz,
+    /// The timeline as it comes about, as an animated GIF.
+    Gif,
+    /// The same as an animated PNG.
+    Apng,
     /// Perfetto's protobuf.
     Perfetto,
     /// A table of spans.
@@ -57,7 +63,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether it is a picture.
+    /// Whether it is a picture that does not move.
     pub fn is_picture(self) -> bool {
         matches!(self, Self::Png | Self::Svg | Self::Pdf)
     }
@@ -70,6 +76,8 @@ impl Format {
             (".png", Self::Png),
             (".svg", Self::Svg),
             (".pdf", Self::Pdf),
+            (".gif", Self::Gif),
+            (".apng", Self::Apng),
             (".json", Self::Chrome),
             (".json.gz", Self::ChromeGz),
             (".pftrace", Self::Perfetto),
@@ -92,6 +100,26 @@ pub struct Export<'a> {
     pub picture: &'a Picture,
     /// The run's figures, as `--json` prints them; carried along in Chrome JSON.
     pub report: &'a Value,
+    /// How pictures in pixels are made.
+    pub drawing: Drawing,
+}
+
+/// How pictures in pixels are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drawing {
+    /// Pixels a point; if not given, two for a still picture and one for one that moves.
+    pub scale: Option<f32>,
+    /// How long a picture that moves takes, without the rest at its end.
+    pub seconds: f64,
+}
+
+impl Default for Drawing {
+    fn default() -> Self {
+        Self {
+            scale: None,
+            seconds: 10.0,
+        }
+    }
 }
 
 /// Pixels a point of a PNG: sharp on a projector of 2560 pixels.
@@ -102,8 +130,11 @@ impl Export<'_> {
     pub fn bytes(&self, format: Format) -> Result<Vec<u8>, ExportError> {
         match format {
             Format::Png | Format::Svg | Format::Pdf => {
-                drawn(&self.picture.scene(self.trace), &self.picture.title, format)
+                let scene = self.picture.scene(self.trace);
+                drawn(&scene, (&self.picture.title, self.drawing.scale), format)
             }
+            Format::Gif => gif(self),
+            Format::Apng => apng(self),
             Format::Chrome => Ok(chrome(self).into_bytes()),
             Format::Perfetto => Ok(perfetto(self)),
             Format::ChromeGz => files::zipped(chrome(self).as_bytes()),
@@ -113,13 +144,20 @@ impl Export<'_> {
 }
 
 /// A scene as a picture of `format`; nothing for the formats of traces.
-fn drawn(scene: &Scene, title: &str, format: Format) -> Result<Vec<u8>, ExportError> {
+fn drawn(
+    scene: &Scene,
+    (title, scale): (&str, Option<f32>),
+    format: Format,
+) -> Result<Vec<u8>, ExportError> {
     match format {
-        Format::Png => png(scene, PNG_SCALE),
+        Format::Png => png(scene, scale.unwrap_or(PNG_SCALE)),
         Format::Svg => Ok(svg(scene, Fonts::Embedded).into_bytes()),
         Format::Pdf => pdf(scene, title),
-        Format::Chrome | Format::ChromeGz | Format::Perfetto | Format::Csv => {
-            Err(ExportError::NoTrace)
-        }
+        Format::Gif
+        | Format::Apng
+        | Format::Chrome
+        | Format::ChromeGz
+        | Format::Perfetto
+        | Format::Csv => Err(ExportError::NoTrace),
     }
 }

@@ -15,11 +15,21 @@ const MOST_PIXELS: f32 = 16_384.0;
 
 /// `scene` as PNG, `scale` pixels a point; less if the picture would be too large to open.
 pub fn png(scene: &Scene, scale: f32) -> Result<Vec<u8>, ExportError> {
+    pixels(scene, scale)?
+        .encode_png()
+        .map_err(|error| ExportError::Picture {
+            what: "PNG",
+            why: error.to_string(),
+        })
+}
+
+/// `scene` in pixels, `scale` a point; less if the picture would be too large to open.
+pub(super) fn pixels(scene: &Scene, scale: f32) -> Result<Pixmap, ExportError> {
     let tree = tree(scene)?;
     let longest = scene.size.width.max(scene.size.height).max(1.0);
     let scale = scale.min(MOST_PIXELS / longest);
-    let pixels = |length: f32| (length * scale).round().max(1.0) as u32;
-    let (width, height) = (pixels(scene.size.width), pixels(scene.size.height));
+    let side = |length: f32| (length * scale).round().max(1.0) as u32;
+    let (width, height) = (side(scene.size.width), side(scene.size.height));
     let mut pixmap = Pixmap::new(width, height).ok_or_else(|| ExportError::Picture {
         what: "PNG",
         why: format!("{width} x {height} pixels do not fit into memory"),
@@ -29,10 +39,14 @@ pub fn png(scene: &Scene, scale: f32) -> Result<Vec<u8>, ExportError> {
         Transform::from_scale(scale, scale),
         &mut pixmap.as_mut(),
     );
-    pixmap.encode_png().map_err(|error| ExportError::Picture {
-        what: "PNG",
-        why: error.to_string(),
-    })
+    Ok(pixmap)
+}
+
+/// `scene` in pixels, for the clipboard: width, height, and red, green, blue and opacity of each.
+pub fn rgba(scene: &Scene, scale: f32) -> Result<([usize; 2], Vec<u8>), ExportError> {
+    let pixmap = pixels(scene, scale)?;
+    let size = [pixmap.width() as usize, pixmap.height() as usize];
+    Ok((size, pixmap.take()))
 }
 
 /// `scene` as resvg sees it, with our own font and no other.

@@ -12,7 +12,7 @@ use crate::trace::import::{Foreign, GpuFigures, ImportError};
 use crate::units::percent;
 
 use super::error::ExportError;
-use super::{Export, Opened};
+use super::{Drawing, Export, Opened};
 
 /// What another program's trace says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,6 +57,7 @@ impl Viewed {
             trace: &self.trace,
             picture: &self.picture,
             report: &self.report,
+            drawing: Drawing::default(),
         }
     }
 }

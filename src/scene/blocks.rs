@@ -67,8 +67,10 @@ fn draw_dense(timeline: &Timeline<'_>, row: Row, mut cells: Vec<Cell>, canvas: &
     let moving = timeline.palette().all_reduce;
     timeline.draw_cells(row.rank_index, (band, moving), &cells, canvas);
     let lane = timeline.trace.lane(row.rank_index, Stream::Passes);
-    for run in full_runs(&cells) {
-        let middle = timeline.scale.left() + (run.start + run.end) as f32 / 2.0;
+    let points = timeline.scale.right() - timeline.scale.left();
+    let each = points / cells.len().max(1) as f32;
+    for run in full_runs(&cells, each) {
+        let middle = timeline.scale.left() + (run.start + run.end) as f32 / 2.0 * each;
         let span = lane.at(timeline.scale.time(middle));
         let wide = |span: &&Span| timeline.scale.width_of(span.duration()) >= WIDE;
         if let Some(span) = span.filter(wide) {
@@ -78,13 +80,13 @@ fn draw_dense(timeline: &Timeline<'_>, row: Row, mut cells: Vec<Cell>, canvas: &
 }
 
 /// Where cells side by side are full of one class, as they are under a wide span.
-fn full_runs(cells: &[Cell]) -> Vec<std::ops::Range<usize>> {
+fn full_runs(cells: &[Cell], each: f32) -> Vec<std::ops::Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
     for run in cells.chunk_by(|one, next| one == next) {
         let end = start + run.len();
-        let full = run[0].shares().iter().any(|&share| share >= 254);
-        if full && run.len() as f32 >= WIDE * 0.75 {
+        let wide = run.len() as f32 * each >= WIDE * 0.75;
+        if wide && run[0].shares().iter().any(|&share| share >= 254) {
             found.push(start..end);
         }
         start = end;
@@ -172,15 +174,16 @@ fn in_flight(timeline: &Timeline<'_>, row: Row, gap: Gap) -> Colour {
 fn draw_pass(timeline: &Timeline<'_>, row: Row, run: Run<'_>, canvas: &mut Canvas) {
     let (from, to) = run.times();
     let mut rect = timeline.rect(timeline.rows.block.moved(row.top), from, to);
-    let colour = mean(run.samples().map(|span| {
-        let colour = pass_colour(timeline, row, span);
-        (colour, span.duration())
-    }));
     let Run::One(span) = run else {
+        let colours = run.samples().map(|span| {
+            let (colour, _) = pass_colour(timeline, row, span);
+            (colour, span.duration())
+        });
         rect.width = rect.width.max(1.0);
-        canvas.quad(Quad::new(rect, colour));
+        canvas.quad(Quad::new(rect, mean(colours)));
         return;
     };
+    let (colour, ink) = pass_colour(timeline, row, span);
     let visible = rect;
     if rect.width >= APART {
         rect.width -= 1.0;
@@ -195,26 +198,29 @@ fn draw_pass(timeline: &Timeline<'_>, row: Row, run: Run<'_>, canvas: &mut Canva
     }
     canvas.quad(Quad::new(rect, colour).rounded(radius));
     let rank = timeline.trace.ranks[row.rank_index].rank;
-    draw_label(timeline, rank, (visible, colour), span.label, canvas);
+    draw_label(timeline, rank, (visible, colour, ink), span.label, canvas);
 }
 
-fn pass_colour(timeline: &Timeline<'_>, row: Row, span: &Span) -> Colour {
+/// The colour of a block, and of what is written on it.
+fn pass_colour(timeline: &Timeline<'_>, row: Row, span: &Span) -> (Colour, Colour) {
     let palette = timeline.palette();
     let label = timeline.trace.label(span.label);
-    let colour = match (label.kind, label.pass) {
+    let lit = timeline.block_colour(span.label, || match (label.kind, label.pass) {
         (Kind::Kernel, _) => palette.forward,
         (kind, None) if is_communication(kind) => palette.all_reduce,
         (Kind::Optimizer, _) | (_, None) => palette.optimizer,
         (_, Some(pass)) => {
+            // Ranks that hold a stage hold the same ones.
             let chunk = timeline.overview.chunk(row.rank_index, label.stage);
             palette.pass_of_chunk(pass, chunk)
         }
-    };
+    });
     let rank = timeline.trace.ranks[row.rank_index].rank;
     if timeline.look.lit.holds(rank, label) {
-        colour
+        lit
     } else {
-        palette.dimmed(colour)
+        let colour = palette.dimmed(lit.0);
+        (colour, palette.text_on(colour))
     }
 }
 
@@ -222,7 +228,7 @@ fn pass_colour(timeline: &Timeline<'_>, row: Row, span: &Span) -> Colour {
 fn draw_label(
     timeline: &Timeline<'_>,
     rank: Rank,
-    (block, colour): (Rect, Colour),
+    (block, colour, ink): (Rect, Colour, Colour),
     label_id: LabelId,
     canvas: &mut Canvas,
 ) {
@@ -246,7 +252,6 @@ fn draw_label(
             .look
             .lit
             .holds(rank, timeline.trace.label(label_id));
-        let ink = timeline.palette().text_on(colour);
         let ink = if lit { ink } else { ink.mixed(colour, 0.35) };
         let style = Type::semi_bold(size, ink);
         let middle = Point::new(block.centre().x - 0.5, block.centre().y);

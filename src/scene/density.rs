@@ -292,7 +292,7 @@ fn looked_at(
     if columns == 0 {
         return Vec::new();
     }
-    let mut sums = vec![[0_u16; CLASSES]; columns];
+    let mut sums = vec![[0_u32; CLASSES]; columns];
     // In parts of a column, of which it has 256.
     let parts = columns as f64 * 256.0 / (to - from).max(1) as f64;
     // A signed number becomes a floating-point one at once.
@@ -304,12 +304,9 @@ fn looked_at(
         }
         let (start, end) = (place(span.start), place(span.end).max(1));
         let (first, last) = ((start >> 8).min(most), ((end - 1) >> 8).min(most));
-        let mut add = |column: u32, part: u32| {
-            let sum = &mut sums[column as usize][class];
-            *sum = sum.saturating_add((part * times).clamp(1, 256) as u16);
-        };
+        let mut add = |column: u32, part: u32| sums[column as usize][class] += part * times;
         if first >= last {
-            add(first, end.saturating_sub(start));
+            add(first, end.saturating_sub(start).max(1));
             return;
         }
         add(first, ((first + 1) << 8) - start);
@@ -340,7 +337,7 @@ fn looked_at(
             take(span, class(span) as usize, 1);
         }
     }
-    let cell = |sums: [u16; CLASSES]| Cell::new(sums.map(|sum| sum.min(255) as u8));
+    let cell = |sums: [u32; CLASSES]| Cell::new(sums.map(|sum| sum.min(255) as u8));
     sums.into_iter().map(cell).collect()
 }
 
@@ -348,10 +345,9 @@ fn looked_at(
 pub(super) fn cells(
     lane: &Lane,
     density: Option<&Density>,
-    (scale, until, most): (&Scale, Nanos, usize),
+    (scale, until, (most, columns)): (&Scale, Nanos, (usize, usize)),
     classes: &[u8],
 ) -> Option<Vec<Cell>> {
-    let columns = (scale.right() - scale.left()).round() as usize;
     let seen = seen(lane, scale);
     if seen.len() <= most {
         return None;
@@ -370,7 +366,8 @@ pub(super) fn cells(
             looked_at((seen, masks.unwrap_or_default()), (scale, columns), of)
         });
     if until < scale.to {
-        let shown = (scale.x(until) - scale.left()).ceil() as usize;
+        let share = (scale.x(until) - scale.left()) / (scale.right() - scale.left());
+        let shown = (share * columns as f32).ceil() as usize;
         for cell in cells.iter_mut().skip(shown) {
             *cell = Cell::default();
         }

@@ -44,7 +44,7 @@ pub use lineup::{Arrangement, Fold, Lineup, Order};
 pub use look::{Arrows, Common, Hit, Lit, Look, Viewport};
 pub use names::name as row_name;
 pub use overview::{Holds, Overview, row_order};
-pub use picture::{Picture, Stamp};
+pub use picture::{Picture, Playhead, Stamp};
 pub use rows::{Band, Rows, Track};
 pub use scale::Scale;
 pub use shape::{Anchor, Hatch, Point, Quad, Rect, Scene, Shape, Size, Stroke, Text};

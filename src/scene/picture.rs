@@ -7,11 +7,13 @@ use crate::units::{Bytes, Nanos};
 
 use super::canvas::{Canvas, Type};
 use super::cards::{self, Card};
+use super::colour::Colour;
 use super::fonts::shortened;
 use super::legend::Legend;
 use super::look::{Arrows, Look, Viewport};
 use super::overview::{Holds, Overview};
-use super::shape::{Anchor, Point, Rect, Scene, Size};
+use super::scale::Scale;
+use super::shape::{Anchor, Point, Quad, Rect, Scene, Size, Stroke};
 use super::timeline::Timeline;
 use super::tokens::{Palette, Sizes, Theme};
 
@@ -110,24 +112,27 @@ impl Default for Picture {
 impl Picture {
     /// The picture of `trace`.
     pub fn scene(&self, trace: &Trace) -> Scene {
-        let overview = Overview::new(trace);
+        self.scene_until(trace, &Overview::new(trace), None)
+    }
+
+    /// The picture of `trace`, of which `overview` is the overview, with nothing in it that is later than `until`.
+    pub fn scene_until(&self, trace: &Trace, overview: &Overview, until: Option<Nanos>) -> Scene {
+        let frame = Frame::new(self, overview);
         let Page {
             size,
             sizes,
             margin,
             width,
             head,
-        } = Page::new(self.size);
+        } = frame.page;
         let palette = self.theme.palette();
-        let legend = Legend::new(overview.holds, self.theme, sizes, width);
-        let foot = self.foot(&legend, sizes) + margin;
-        let besides = head + foot + sizes.body * 2.0;
-        let height = comfortable(size, overview.lineup.len(), sizes, besides);
-        let room = Size::new(width, height - head - foot);
-        let look = self.look(sizes);
-        let timeline = Timeline::new(trace, &overview, self.view(trace, room), &look);
+        let look = Look {
+            until,
+            ..self.look(sizes)
+        };
+        let timeline = Timeline::new(trace, overview, self.view(trace, frame.room), &look);
 
-        let mut canvas = Canvas::new(Rect::new(0.0, 0.0, size.width, height));
+        let mut canvas = Canvas::new(Rect::new(0.0, 0.0, size.width, frame.height));
         let at = Point::new(margin, margin);
         draw_head(
             (&self.title, &self.stamp),
@@ -135,14 +140,14 @@ impl Picture {
             (palette, sizes),
             &mut canvas,
         );
-        let legend_top = height - foot + sizes.body * 0.8;
+        let legend_top = frame.legend_top;
         let note_at = Point::new(margin + width, legend_top - sizes.body * 0.1);
         timeline.draw_note(note_at, &mut canvas);
-        let cards_top = legend_top + legend.height() + sizes.body * 0.8;
+        let cards_top = legend_top + frame.legend_height + sizes.body * 0.8;
         let place = (Point::new(margin, cards_top), width);
         cards::draw(&self.cards, place, (palette, sizes), &mut canvas);
         let mut scene = Scene {
-            size: Size::new(size.width, height),
+            size: Size::new(size.width, frame.height),
             background: palette.background,
             shapes: canvas.into_shapes(),
         };
@@ -155,6 +160,23 @@ impl Picture {
         scene.place(timeline.scene(), Point::new(margin, head));
         scene.place(legend.into_scene(), Point::new(margin, legend_top));
         scene
+    }
+
+    /// Where a playhead goes in the picture of `trace`, of which `overview` is the overview.
+    pub fn playhead<'a>(&self, trace: &'a Trace, overview: &'a Overview) -> Playhead<'a> {
+        let frame = Frame::new(self, overview);
+        let look = self.look(frame.page.sizes);
+        let view = self.view(trace, frame.room);
+        let timeline = Timeline::new(trace, overview, view, &look);
+        Playhead {
+            trace,
+            theme: self.theme,
+            sizes: frame.page.sizes,
+            origin: Point::new(frame.page.margin, frame.page.head),
+            scale: *timeline.scale(),
+            plot: timeline.plot(),
+            bottom: timeline.plot().y + timeline.rows().height().min(timeline.plot().height),
+        }
     }
 
     fn look(&self, sizes: Sizes) -> Look {
@@ -185,6 +207,88 @@ impl Picture {
             cards::height(sizes) + sizes.body * 0.8
         };
         sizes.body * 0.8 + legend.height() + cards
+    }
+}
+
+/// How a picture is laid out.
+struct Frame {
+    page: Page,
+    height: f32,
+    /// For the timeline.
+    room: Size,
+    legend_top: f32,
+    legend_height: f32,
+}
+
+impl Frame {
+    fn new(picture: &Picture, overview: &Overview) -> Self {
+        let page = Page::new(picture.size);
+        let sizes = page.sizes;
+        let legend = Legend::new(overview.holds, picture.theme, sizes, page.width);
+        let foot = picture.foot(&legend, sizes) + page.margin;
+        let besides = page.head + foot + sizes.body * 2.0;
+        let height = comfortable(page.size, overview.lineup.len(), sizes, besides);
+        Self {
+            room: Size::new(page.width, height - page.head - foot),
+            legend_top: height - foot + sizes.body * 0.8,
+            legend_height: legend.height(),
+            height,
+            page,
+        }
+    }
+}
+
+/// A playhead in a picture, which moves while all else stays.
+#[derive(Clone, Debug)]
+pub struct Playhead<'a> {
+    trace: &'a Trace,
+    theme: Theme,
+    sizes: Sizes,
+    /// Where the timeline is in the picture.
+    origin: Point,
+    scale: Scale,
+    plot: Rect,
+    bottom: f32,
+}
+
+impl Playhead<'_> {
+    /// From when to when it goes.
+    pub fn times(&self) -> (Nanos, Nanos) {
+        (self.scale.from, self.scale.to.min(self.trace.makespan))
+    }
+
+    /// Where it is along the picture at a time.
+    pub fn x(&self, time: Nanos) -> f32 {
+        self.origin.x + self.scale.x(time)
+    }
+
+    /// Its place in the picture at a time, and what it looks like there.
+    pub fn at(&self, time: Nanos) -> (Rect, Scene) {
+        let palette = self.theme.palette();
+        let style = Type::semi_bold(self.sizes.small(), palette.background);
+        let text = time.to_string();
+        // As wide for all times, so that it does not shimmer.
+        let width = style.width("000.0 ms").max(style.width(&text)) + self.sizes.body * 0.8;
+        let high = self.sizes.body * 1.35;
+        let x = self.scale.x(time);
+        let left =
+            (x - width / 2.0).clamp(self.plot.x, (self.plot.right() - width).max(self.plot.x));
+        let top = self.plot.y - self.sizes.body - high / 2.0;
+        let height = self.bottom - top;
+        let mut canvas = Canvas::new(Rect::new(0.0, 0.0, width, height));
+        let line = Stroke::solid(1.6, palette.playhead);
+        let along = (x - left).clamp(0.8, width - 0.8);
+        canvas.line(Point::new(along, high), Point::new(along, height), line);
+        let pill = Rect::new(0.0, 0.0, width, high);
+        canvas.quad(Quad::new(pill, palette.playhead).rounded(high / 2.0));
+        canvas.text_at_middle(pill.centre(), Anchor::Middle, style, text);
+        let scene = Scene {
+            size: Size::new(width, height),
+            background: Colour::CLEAR,
+            shapes: canvas.into_shapes(),
+        };
+        let place = Rect::new(self.origin.x + left, self.origin.y + top, width, height);
+        (place, scene)
     }
 }
 

@@ -12,25 +12,29 @@ pub struct Scale {
     left: f32,
     width: f32,
     per_point: f64,
+    /// Points a nanosecond.
+    points: f64,
 }
 
 impl Scale {
     /// `from` at `left`, `to` at `left + width`.
     pub fn new(from: Nanos, to: Nanos, left: f32, width: f32) -> Self {
         let to = to.max(Nanos(from.0.saturating_add(1)));
+        let (length, width) = (to.since(from).0 as f64, width.max(1.0));
         Self {
             from,
             to,
             left,
-            width: width.max(1.0),
-            per_point: to.since(from).0 as f64 / f64::from(width.max(1.0)),
+            width,
+            per_point: length / f64::from(width),
+            points: f64::from(width) / length,
         }
     }
 
     /// Where `time` is; what lies outside is put on the edge.
     pub fn x(&self, time: Nanos) -> f32 {
         let time = time.clamp(self.from, self.to);
-        self.left + (time.since(self.from).0 as f64 / self.per_point) as f32
+        self.left + (time.since(self.from).0 as f64 * self.points) as f32
     }
 
     /// The time at `x`, held to what is shown.
@@ -47,7 +51,7 @@ impl Scale {
 
     /// How wide a duration is.
     pub fn width_of(&self, duration: Nanos) -> f32 {
-        (duration.0 as f64 / self.per_point) as f32
+        (duration.0 as f64 * self.points) as f32
     }
 
     /// Left edge.

@@ -20,6 +20,9 @@ use super::{arrows, axis, blocks, folded, fonts, memory, names, traffic};
 /// How far beside a thin span the pointer still finds it, in points.
 const REACH: f32 = 3.0;
 
+/// So many cells there are in all, as long as none is wider than two points.
+const MOST_CELLS: usize = 72_000;
+
 /// So many blocks are drawn one by one in all, as far as they are not so narrow, in points on average, that they merge in
 /// any case, nor so wide that they never do.
 const MOST_QUADS: usize = 10_000;
@@ -38,6 +41,8 @@ pub struct Timeline<'a> {
     /// What blocks may be called, and how wide that is in ems: many blocks share a label.
     block_names: RefCell<Vec<Option<BlockNames>>>,
     cell_colours: RefCell<Vec<CellColours>>,
+    /// The colour of each label's blocks where they are lit, and of what is written on them.
+    block_colours: RefCell<Vec<Option<(Colour, Colour)>>>,
 }
 
 /// The colours of cells, for the colour of what moves, lit or not.
@@ -84,6 +89,7 @@ impl<'a> Timeline<'a> {
             plot,
             block_names: RefCell::default(),
             cell_colours: RefCell::default(),
+            block_colours: RefCell::default(),
         }
     }
 
@@ -363,6 +369,13 @@ impl<'a> Timeline<'a> {
         self.cells_beyond(rank_index, stream, most)
     }
 
+    /// How many cells a row has: one a point, or somewhat fewer where rows are many and low.
+    fn columns(&self) -> usize {
+        let points = (self.scale.right() - self.scale.left()).round() as usize;
+        let rows = (self.plot.height / self.rows.pitch.max(1.0)).ceil() as usize;
+        points.min((MOST_CELLS / rows.max(1)).max(points / 2))
+    }
+
     /// A lane's cells, however many spans it has.
     pub(super) fn every_cell(&self, rank_index: usize, stream: Stream) -> Vec<Cell> {
         self.cells_beyond(rank_index, stream, 0).unwrap_or_default()
@@ -375,9 +388,26 @@ impl<'a> Timeline<'a> {
         density::cells(
             lane,
             density,
-            (&self.scale, self.until(), most),
+            (&self.scale, self.until(), (most, self.columns())),
             &self.overview.index.classes,
         )
+    }
+
+    /// The colour of a label's blocks where they are lit, and of what is written on them, found once for all blocks.
+    pub(super) fn block_colour(
+        &self,
+        id: LabelId,
+        find: impl FnOnce() -> Colour,
+    ) -> (Colour, Colour) {
+        let mut known = self.block_colours.borrow_mut();
+        let place = id.0 as usize;
+        if known.len() <= place {
+            known.resize(self.trace.labels.len().max(place + 1), None);
+        }
+        *known[place].get_or_insert_with(|| {
+            let colour = find();
+            (colour, self.palette().text_on(colour))
+        })
     }
 
     /// The colours of cells, made once for all rows.

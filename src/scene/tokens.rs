@@ -18,14 +18,29 @@ pub enum Theme {
     Dark,
     /// Dark shapes on a white ground.
     Light,
+    /// Pale fills under black letters on white, told apart in print without colour too.
+    Paper,
 }
 
 impl Theme {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Dark, Self::Light, Self::Paper];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dark => "dark",
+            Self::Light => "light",
+            Self::Paper => "paper",
+        }
+    }
+
     /// The theme's colours.
     pub fn palette(self) -> &'static Palette {
         match self {
             Self::Dark => &DARK,
             Self::Light => &LIGHT,
+            Self::Paper => &PAPER,
         }
     }
 }
@@ -182,6 +197,24 @@ const LIGHT: Palette = Palette {
         activations: Colour::hex(0x003d_4b60),
         capacity: Colour::hex(0x00b3_3a00),
     },
+};
+
+const PAPER: Palette = Palette {
+    forward: Colour::hex(0x00c9_dcf0),
+    backward: Colour::hex(0x006f_a287),
+    input_grad: Colour::hex(0x009c_cbb0),
+    weight_grad: Colour::hex(0x00f0_c36d),
+    optimizer: Colour::hex(0x00a8_afb7),
+    send: Colour::hex(0x00b0_7aa1),
+    all_reduce: Colour::hex(0x00c8_5a3c),
+    all_reduce_tp: Colour::hex(0x00a0_4a2c),
+    track: Colour::hex(0x00fa_fafa),
+    bubble: Colour::hex(0x0088_8888),
+    bubble_bed: Colour::hex(0x00ff_ffff),
+    waiting_bed: Colour::hex(0x00ff_fdf0),
+    text: Colour::hex(0x0000_0000),
+    text_weak: Colour::hex(0x0040_4040),
+    ..LIGHT
 };
 
 impl Palette {
@@ -341,7 +374,7 @@ mod tests {
 
     #[test]
     fn letters_read_on_every_block() {
-        for theme in [Theme::Dark, Theme::Light] {
+        for theme in Theme::ALL {
             let palette = theme.palette();
             let passes = [
                 Pass::Forward,
@@ -356,6 +389,24 @@ mod tests {
                 let contrast = palette.text_on(block).contrast(block);
                 assert!(contrast >= 4.5, "{theme:?} {block:?}: {contrast:.2}");
             }
+        }
+    }
+
+    #[test]
+    fn on_paper_passes_are_told_apart_without_colour() {
+        let palette = Theme::Paper.palette();
+        let mut greys = [
+            palette.forward,
+            palette.backward,
+            palette.input_grad,
+            palette.weight_grad,
+            palette.optimizer,
+        ]
+        .map(Colour::luminance);
+        greys.sort_by(f32::total_cmp);
+        for pair in greys.windows(2) {
+            let contrast = (pair[1] + 0.05) / (pair[0] + 0.05);
+            assert!(contrast >= 1.09, "{greys:?}");
         }
     }
 

@@ -15,7 +15,7 @@ use crate::session::{Command, Config, Session, Snapshot};
 use super::bubble_plot::BubblePlot;
 use super::describe::describe;
 use super::dock::Panels;
-use super::export_panel::{ExportPanel, Shown, save};
+use super::export_panel::{ExportPanel, Shown, save, scene};
 use super::kept::Kept;
 use super::options::Options;
 use super::pane::{LookedAt, Pane, arranged};
@@ -153,22 +153,40 @@ impl App {
             Wish::ForgetAll => {
                 self.kept.clear();
             }
-            Wish::Save => {
-                let step = self.run.timeline().filter(|_| !self.run.is_behind());
-                let shown = step.map(|timeline| Shown {
-                    timeline,
-                    steps: self.run.records(),
-                    kept: self.kept.steps(),
-                });
+            Wish::Save => self.save(),
+            Wish::Copy => {
+                let theme = self.export.theme(self.view.theme);
                 let arrows = self.pane.timeline.arrows();
-                let theme = self.view.theme;
-                let write = shown
-                    .as_ref()
-                    .map(|shown| move |path: &Path| save(shown, path, theme, arrows));
-                let write = write.as_ref().map(|write| write as _);
-                self.export.save(write);
+                let picture = self.shown().map(|shown| scene(&shown, theme, arrows));
+                self.export.copy(ctx, picture.as_ref());
             }
         }
+    }
+
+    /// What is shown, unless it is still of another configuration.
+    fn shown(&self) -> Option<Shown<'_>> {
+        let step = self.run.timeline().filter(|_| !self.run.is_behind());
+        step.map(|timeline| Shown {
+            timeline,
+            steps: self.run.records(),
+            kept: self.kept.steps(),
+        })
+    }
+
+    fn save(&mut self) {
+        let how = (
+            self.export.theme(self.view.theme),
+            self.pane.timeline.arrows(),
+        );
+        let drawing = self.export.drawing();
+        let mut panel = std::mem::take(&mut self.export);
+        let shown = self.shown();
+        let write = shown
+            .as_ref()
+            .map(|shown| move |path: &Path| save(shown, path, how, drawing));
+        let write = write.as_ref().map(|write| write as _);
+        panel.save(write);
+        self.export = panel;
     }
 
     /// The nearest thing that can be closed or forgotten.

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eframe::egui::{Id, Key, Modal, RichText, TextEdit, Ui};
+use eframe::egui::{Button, ColorImage, Context, Id, Key, Modal, RichText, TextEdit, Ui};
 
-use crate::export::{Export, ExportError, Format, write, write_picture};
+use crate::export::{Drawing, Export, ExportError, Format, rgba, write, write_picture};
 use crate::scene::fonts::Weight;
 use crate::scene::tokens::Theme;
-use crate::scene::{Arrows, Comparison, Picture};
+use crate::scene::{Arrows, Comparison, Picture, Scene};
 use crate::session::{Report, StepRecord, Timeline};
 use crate::trace::Trace;
 
@@ -17,10 +17,12 @@ use super::view::View;
 use super::wish::{Show, Wish};
 
 /// The endings that can be written, with what they are.
-const ENDINGS: [(&str, &str); 7] = [
+const ENDINGS: [(&str, &str); 9] = [
     ("png", "picture"),
     ("svg", "picture for the web"),
     ("pdf", "picture for print"),
+    ("gif", "picture that moves as the timeline comes about"),
+    ("apng", "the same in all its colours"),
     ("json", "trace for Perfetto and Chrome"),
     ("json.gz", "the same trace, packed"),
     ("pftrace", "trace in Perfetto's own format"),
@@ -34,13 +36,24 @@ pub(super) type Write<'a> = &'a dyn Fn(&Path) -> Result<(), ExportError>;
 #[derive(Clone, Debug)]
 pub(super) struct ExportPanel {
     path: String,
+    theme: Option<Theme>,
+    scale: Option<f32>,
     outcome: Option<Result<String, String>>,
 }
+
+/// How large pictures in pixels are.
+const SCALES: [(Option<f32>, &str); 3] = [
+    (None, "as usual"),
+    (Some(3.0), "4K: 3840 pixels wide"),
+    (Some(1.0), "small: 1280 pixels wide"),
+];
 
 impl Default for ExportPanel {
     fn default() -> Self {
         Self {
             path: "shardscope.png".to_owned(),
+            theme: None,
+            scale: None,
             outcome: None,
         }
     }
@@ -59,9 +72,17 @@ impl ExportPanel {
             let field = TextEdit::singleline(&mut self.path).desired_width(f32::INFINITY);
             let field = ui.add(field).labelled_by(label.id);
             let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            self.look(ui);
             ui.horizontal(|ui| {
                 if ui.button("Save").clicked() || entered {
                     wishes.push(Wish::Save);
+                }
+                let copy = ui.button("Copy picture");
+                if copy
+                    .on_hover_text("To the clipboard, for a slide")
+                    .clicked()
+                {
+                    wishes.push(Wish::Copy);
                 }
                 if ui.button("Close").clicked() {
                     wishes.push(Wish::Show(Show::Export));
@@ -80,13 +101,71 @@ impl ExportPanel {
         ui.horizontal_wrapped(|ui| {
             for (ending, what) in ENDINGS {
                 let on = self.path.ends_with(&format!(".{ending}"));
-                let button = eframe::egui::Button::selectable(on, format!(".{ending}"));
+                let button = Button::selectable(on, format!(".{ending}"));
                 let response = ui.add(button).on_hover_text(what);
                 if response.clicked() {
                     self.path = with_ending(&self.path, ending);
                     self.outcome = None;
                 }
             }
+        });
+    }
+
+    /// Colours and size of pictures.
+    fn look(&mut self, ui: &mut Ui) {
+        ui.horizontal_wrapped(|ui| {
+            ui.label("Colours");
+            let themes = [(None, "the window's")];
+            let named = Theme::ALL.map(|theme| (Some(theme), theme.name()));
+            for (theme, name) in themes.into_iter().chain(named) {
+                let hint = match theme {
+                    Some(Theme::Paper) => "Pale, for print: told apart without colour too",
+                    Some(_) | None => "Safe for the colour-blind",
+                };
+                let button = Button::selectable(self.theme == theme, name);
+                if ui.add(button).on_hover_text(hint).clicked() {
+                    self.theme = theme;
+                }
+            }
+        });
+        ui.horizontal_wrapped(|ui| {
+            ui.label("Size");
+            for (scale, name) in SCALES {
+                if ui
+                    .add(Button::selectable(self.scale == scale, name))
+                    .clicked()
+                {
+                    self.scale = scale;
+                }
+            }
+        });
+    }
+
+    /// The colours of pictures in a window of `theme`.
+    pub(super) fn theme(&self, theme: Theme) -> Theme {
+        self.theme.unwrap_or(theme)
+    }
+
+    /// How pictures in pixels are made.
+    pub(super) fn drawing(&self) -> Drawing {
+        Drawing {
+            scale: self.scale,
+            ..Drawing::default()
+        }
+    }
+
+    /// Puts a picture on the clipboard, and says so.
+    pub(super) fn copy(&mut self, ctx: &Context, scene: Option<&Scene>) {
+        let Some(scene) = scene else {
+            self.save(None);
+            return;
+        };
+        self.outcome = Some(match rgba(scene, self.scale.unwrap_or(2.0)) {
+            Ok((size, bytes)) => {
+                ctx.copy_image(ColorImage::from_rgba_premultiplied(size, &bytes));
+                Ok(format!("Copied {} × {} pixels", size[0], size[1]))
+            }
+            Err(error) => Err(error.to_string()),
         });
     }
 
@@ -146,12 +225,12 @@ fn with_ending(path: &str, ending: &str) -> String {
 pub(super) fn save(
     shown: &Shown<'_>,
     path: &Path,
-    theme: Theme,
-    arrows: Arrows,
+    (theme, arrows): (Theme, Arrows),
+    drawing: Drawing,
 ) -> Result<(), ExportError> {
     let step = shown.timeline;
     if !shown.kept.is_empty() && Format::from_path(path)?.is_picture() {
-        return save_comparison(shown, path, theme);
+        return save_comparison(shown, path, (theme, drawing));
     }
     let picture = picture(step, theme, arrows);
     let steps = shown.steps.iter().map(|record| record.report());
@@ -166,12 +245,22 @@ pub(super) fn save(
             trace: &step.trace,
             picture: &picture,
             report: &report,
+            drawing,
         },
     )
 }
 
 /// All timelines on one axis, as they are shown.
-fn save_comparison(shown: &Shown<'_>, path: &Path, theme: Theme) -> Result<(), ExportError> {
+fn save_comparison(
+    shown: &Shown<'_>,
+    path: &Path,
+    (theme, drawing): (Theme, Drawing),
+) -> Result<(), ExportError> {
+    let (scene, title) = compared(shown, theme);
+    write_picture(path, &scene, (&title, drawing.scale))
+}
+
+fn compared(shown: &Shown<'_>, theme: Theme) -> (Scene, String) {
     let kept = shown.kept.iter().map(Arc::as_ref);
     let all: Vec<&Timeline> = kept.chain([shown.timeline]).collect();
     let reports: Vec<&Report> = all.iter().map(|step| &step.report).collect();
@@ -180,7 +269,16 @@ fn save_comparison(shown: &Shown<'_>, path: &Path, theme: Theme) -> Result<(), E
         theme,
         ..crate::export::comparison(&reports)
     };
-    write_picture(path, &comparison.scene(&traces), &comparison.title)
+    (comparison.scene(&traces), comparison.title)
+}
+
+/// What is shown, as a picture.
+pub(super) fn scene(shown: &Shown<'_>, theme: Theme, arrows: Arrows) -> Scene {
+    if shown.kept.is_empty() {
+        picture(shown.timeline, theme, arrows).scene(&shown.timeline.trace)
+    } else {
+        compared(shown, theme).0
+    }
 }
 
 /// The picture of a step: the command line's, in the window's colours.

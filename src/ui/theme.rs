@@ -59,7 +59,7 @@ pub(super) fn install_fonts(ctx: &Context) {
 pub(super) fn apply(ctx: &Context, theme: Theme, sizes: Sizes) {
     let egui_theme = match theme {
         Theme::Dark => EguiTheme::Dark,
-        Theme::Light => EguiTheme::Light,
+        Theme::Light | Theme::Paper => EguiTheme::Light,
     };
     ctx.set_theme(egui_theme);
     ctx.style_mut_of(egui_theme, |style| fill(style, theme, sizes));
@@ -105,7 +105,7 @@ fn visuals(theme: Theme, sizes: Sizes) -> Visuals {
     let palette = theme.palette();
     let base = match theme {
         Theme::Dark => Visuals::dark(),
-        Theme::Light => Visuals::light(),
+        Theme::Light | Theme::Paper => Visuals::light(),
     };
     let radius = CornerRadius::same(sizes.panel_radius() as u8);
     Visuals {

@@ -117,7 +117,7 @@ impl View {
             Show::Theme => {
                 self.theme = match self.theme {
                     Theme::Dark => Theme::Light,
-                    Theme::Light => Theme::Dark,
+                    Theme::Light | Theme::Paper => Theme::Dark,
                 }
             }
             Show::Presenter => {

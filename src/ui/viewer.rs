@@ -181,6 +181,11 @@ impl Viewer {
                 }
             }
             Wish::Save => self.save(),
+            Wish::Copy => {
+                let picture = self.picture().zip(self.viewed());
+                let scene = picture.map(|(picture, viewed)| picture.scene(&viewed.trace));
+                self.export.copy(ctx, scene.as_ref());
+            }
             // Nothing is run here.
             Wish::Change(_)
             | Wish::Next(..)
@@ -197,20 +202,26 @@ impl Viewer {
         }
     }
 
-    /// A picture shows what is seen, in the window's colours.
-    fn save(&mut self) {
-        let State::Shown(viewed) = &self.state else {
-            self.export.save(None);
-            return;
-        };
-        let picture = Picture {
-            theme: self.view.theme,
+    /// What is seen, as a picture.
+    fn picture(&self) -> Option<Picture> {
+        let viewed = self.viewed()?;
+        Some(Picture {
+            theme: self.export.theme(self.view.theme),
             range: Some(self.pane.timeline.seen(&viewed.trace)),
             ..viewed.picture.clone()
+        })
+    }
+
+    fn save(&mut self) {
+        let (picture, drawing) = (self.picture(), self.export.drawing());
+        let (State::Shown(viewed), Some(picture)) = (&self.state, picture) else {
+            self.export.save(None);
+            return;
         };
         let save = |path: &Path| {
             let export = export::Export {
                 picture: &picture,
+                drawing,
                 ..viewed.export()
             };
             write(path, &export)

@@ -191,6 +191,8 @@ pub(super) enum Wish {
     ForgetAll,
     /// A file with the picture or the trace.
     Save,
+    /// The picture on the clipboard.
+    Copy,
     /// The end of the program.
     Close,
 }

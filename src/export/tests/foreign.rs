@@ -150,6 +150,7 @@ fn a_trace_of_others_comes_back_from_our_own_file() {
             trace: &found.trace,
             picture: &picture,
             report: &report,
+            drawing: crate::export::Drawing::default(),
         },
     )
     .unwrap();
@@ -174,6 +175,7 @@ fn a_folder_holds_a_rank_a_file_and_what_is_ours_stands_alone() {
             trace: &found.trace,
             picture: &picture,
             report: &serde_json::Value::Null,
+            drawing: crate::export::Drawing::default(),
         },
     )
     .unwrap();

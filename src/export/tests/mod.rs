@@ -1,5 +1,6 @@
 //! Tests of the exporters: each format is what it claims to be, and traces come back as they went.
 
+mod film;
 mod foreign;
 mod perfetto;
 mod pictures;

@@ -95,6 +95,7 @@ fn decoded() -> (crate::trace::Trace, Trace) {
         trace: &trace,
         picture: &picture,
         report: &Value::Null,
+        drawing: crate::export::Drawing::default(),
     });
     let decoded = Trace::decode(bytes.as_slice()).unwrap();
     (trace, decoded)

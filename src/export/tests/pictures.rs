@@ -67,6 +67,7 @@ fn export(trace: &Trace, format: Format) -> Vec<u8> {
         trace,
         picture: &picture,
         report: &Value::Null,
+        drawing: crate::export::Drawing::default(),
     };
     export.bytes(format).unwrap()
 }

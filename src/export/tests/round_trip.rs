@@ -130,6 +130,7 @@ fn export<'a>(trace: &'a Trace, picture: &'a Picture, report: &'a Value) -> Expo
         trace,
         picture,
         report,
+        drawing: crate::export::Drawing::default(),
     }
 }
 
@@ -306,8 +307,8 @@ fn endings_decide_the_format() {
     assert_eq!(format("a/B.JSON.GZ").unwrap(), Format::ChromeGz);
     assert_eq!(format("x.json").unwrap(), Format::Chrome);
     assert_eq!(format("x.pftrace").unwrap(), Format::Perfetto);
-    let error = format("x.gif").unwrap_err().to_string();
-    assert!(error.contains(".png") && error.contains("x.gif"), "{error}");
+    let error = format("x.bmp").unwrap_err().to_string();
+    assert!(error.contains(".png") && error.contains("x.bmp"), "{error}");
 }
 
 #[test]
