@@ -1,7 +1,7 @@
 //! Traces opened: our own, or those of other programs, one file a rank, in a folder or an archive.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -152,10 +152,12 @@ fn unpack(path: &Path, files: &mut Vec<Unpacked>, left: &mut u64) -> Result<(), 
     if has_ending(path, &[".tar"]) {
         return unpack_archive(path, &mut { file }, files, left);
     }
+    let long = file.metadata().map_err(refused(path))?.len();
     let bytes = if has_ending(path, &[".gz"]) {
-        limited(path, &mut MultiGzDecoder::new(file), left)?
+        let unpacked = unpacked_length(&file, long).unwrap_or(0);
+        limited(path, (&mut MultiGzDecoder::new(file), unpacked), left)?
     } else {
-        limited(path, &mut { file }, left)?
+        limited(path, (&mut { file }, long), left)?
     };
     add(path, file_name(path), bytes, files)
 }
@@ -183,9 +185,10 @@ fn unpack_archive(
             continue;
         }
         let bytes = if has_ending(&inner, &[".gz"]) {
-            limited(path, &mut MultiGzDecoder::new(&mut entry), left)?
+            limited(path, (&mut MultiGzDecoder::new(&mut entry), 0), left)?
         } else {
-            limited(path, &mut entry, left)?
+            let long = entry.size();
+            limited(path, (&mut entry, long), left)?
         };
         add(path, file_name(&inner), bytes, &mut inside)?;
     }
@@ -211,9 +214,27 @@ fn add(
     Ok(())
 }
 
-/// All that `reader` gives, of all files together no more than what is left.
-fn limited(path: &Path, reader: &mut dyn Read, left: &mut u64) -> Result<Vec<u8>, ExportError> {
+/// How long a packed file says that it is unpacked, as far as that can be: a file of zeros is packed to a thousandth.
+fn unpacked_length(mut file: &File, packed: u64) -> Option<u64> {
+    let mut end = [0; 4];
+    file.seek(SeekFrom::End(-4)).ok()?;
+    file.read_exact(&mut end).ok()?;
+    file.rewind().ok()?;
+    let said = u64::from(u32::from_le_bytes(end));
+    (said <= packed.saturating_mul(1100)).then_some(said)
+}
+
+/// All that `reader` gives, of all files together no more than what is left. It says how long it is, so that there is room
+/// for that at once, where growing would take twice as much.
+fn limited(
+    path: &Path,
+    (reader, long): (&mut dyn Read, u64),
+    left: &mut u64,
+) -> Result<Vec<u8>, ExportError> {
     let mut bytes = Vec::new();
+    // One more, so that the end is seen without growing; a wrong length costs nothing but address space.
+    let room = long.min(*left).saturating_add(64);
+    drop(bytes.try_reserve_exact(room as usize));
     let read = reader.take(*left + 1).read_to_end(&mut bytes);
     read.map_err(refused(path))?;
     match left.checked_sub(bytes.len() as u64) {

@@ -2,6 +2,7 @@
 
 mod film;
 mod foreign;
+mod hostile;
 mod perfetto;
 mod pictures;
 mod round_trip;
