@@ -58,7 +58,9 @@ fn draw_card(card: &Card, rect: Rect, (palette, sizes): (&Palette, Sizes), canva
             &card.note,
         ),
     ];
-    for (down, style, text) in lines {
+    for (down, mut style, text) in lines {
+        // A long one is set smaller before it is cut.
+        style.size *= (room / style.width(text).max(1.0)).clamp(0.74, 1.0);
         let text = shortened(text, style.size, style.weight, room);
         let middle = Point::new(rect.x + em, rect.y + down * em);
         canvas.text_at_middle(middle, Anchor::Start, style, text);

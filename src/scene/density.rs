@@ -304,7 +304,8 @@ fn looked_at(
         }
         let (start, end) = (place(span.start), place(span.end).max(1));
         let (first, last) = ((start >> 8).min(most), ((end - 1) >> 8).min(most));
-        let mut add = |column: u32, part: u32| sums[column as usize][class] += part * times;
+        let mut add =
+            |column: u32, part: u32| sums[column as usize][class] += (part * times).max(1);
         if first >= last {
             add(first, end.saturating_sub(start).max(1));
             return;

@@ -51,6 +51,23 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     let floor = Rect::new(left, band.bottom() - 0.5, end - left, 1.0);
     canvas.quad(Quad::new(floor, shade(palette.memory.parameters)));
     draw_capacity(timeline, band, top_value, canvas);
+    draw_lit(timeline, row, band, canvas);
+}
+
+/// From when to when the micro-batches that are lit are kept: from the start of their forward to the end of the pass that frees
+/// them.
+fn draw_lit(timeline: &Timeline<'_>, row: Row, band: Band, canvas: &mut Canvas) {
+    let accent = timeline.palette().accent;
+    for &micro_batch in &timeline.look.lit.micro_batches {
+        for (from, to) in timeline.trace.kept(row.rank_index, micro_batch) {
+            let left = timeline.scale.x(from);
+            let right = timeline.scale.x(to.min(timeline.until()));
+            let rect = Rect::new(left, band.top, right - left, band.height);
+            canvas.quad(Quad::new(rect, accent.faded(0.28)));
+            let line = Rect::new(left, band.bottom() - 2.0, right - left, 2.0);
+            canvas.quad(Quad::new(line, timeline.palette().playhead));
+        }
+    }
 }
 
 /// The bytes at the top of a band.

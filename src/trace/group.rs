@@ -1,7 +1,7 @@
 //! Process groups as a trace knows them: which of its ranks are in one, and what a ring of them moves.
 
-use super::{Kind, Label, RankInfo, Trace};
-use crate::units::{Axis, Collective};
+use super::{Kind, Label, RankInfo, Span, Stream, Trace};
+use crate::units::{Axis, Collective, Nanos, Pass};
 
 impl Label {
     /// The axis of its process group; none for a group of another program.
@@ -41,6 +41,30 @@ impl Label {
 }
 
 impl Trace {
+    /// From when to when a rank keeps what a micro-batch's forward leaves: until the end of its backward or input-gradient on
+    /// the same stage.
+    pub fn kept(&self, rank_index: usize, micro_batch: u32) -> Vec<(Nanos, Nanos)> {
+        let spans = self.lane(rank_index, Stream::Passes).spans().iter();
+        let own = spans.map(|span| (span, self.label(span.label)));
+        let own: Vec<_> = own
+            .filter(|(_, label)| label.micro_batch == Some(micro_batch))
+            .collect();
+        let forwards = own
+            .iter()
+            .filter(|(_, label)| label.pass == Some(Pass::Forward));
+        let kept = forwards.map(|(forward, label)| {
+            let frees = |(_, other): &&(&Span, &Label)| {
+                other.stage == label.stage && other.pass.is_some_and(Pass::makes_input_grad)
+            };
+            let freed = own.iter().find(frees);
+            (
+                forward.start,
+                freed.map_or(self.makespan, |(span, _)| span.end),
+            )
+        });
+        kept.collect()
+    }
+
     /// The ranks that are in one group along `axis` with the one at `rank_index`, itself among them, by place.
     pub fn members(&self, rank_index: usize, axis: Axis) -> Vec<usize> {
         let Some(own) = self.ranks.get(rank_index) else {

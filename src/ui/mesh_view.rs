@@ -9,7 +9,8 @@ use crate::mesh::{Axis, Coord, Mesh};
 use crate::scene::Colour;
 use crate::scene::fonts::{Weight, shortened, width};
 use crate::session::Timeline;
-use crate::units::Rank;
+use crate::trace::Stream;
+use crate::units::{Nanos, Rank};
 
 use super::attention::{AXES, Groups};
 use super::holdings;
@@ -56,6 +57,10 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, step: &Timeline, wishes: &mut 
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, text.as_str()));
     let grid = Grid::new(rect, &mesh, view);
     grid.paint(ui, step, groups.as_ref());
+    let micro_batch = stage.attention.micro_batch(&step.trace);
+    if let Some(micro_batch) = micro_batch {
+        grid.paint_micro_batch(ui, step, micro_batch, stage.run.playback().at().time);
+    }
     explain(ui, step, groups.as_ref(), view);
     let pointed = response.hover_pos().and_then(|at| grid.at(at));
     if let Some(rank) = pointed {
@@ -181,6 +186,45 @@ impl<'a> Grid<'a> {
         self.paint_names(ui, step);
         for (index, at) in self.mesh.coords().enumerate() {
             self.paint_cell(ui, step, (Rank(index as u32), at), groups);
+        }
+    }
+
+    /// Where the lit micro-batch is at the playhead: the pass that works on it, or a bar where it is kept.
+    fn paint_micro_batch(&self, ui: &Ui, step: &Timeline, micro_batch: u32, time: Nanos) {
+        let (palette, trace) = (self.view.palette(), &step.trace);
+        let slice = self.pitch.x / self.mesh.tp() as f32;
+        if slice < SMALLEST || self.pitch.y < SMALLEST {
+            return;
+        }
+        for (index, info) in trace.ranks.iter().enumerate() {
+            if info.rank.index() >= self.mesh.ranks() {
+                continue;
+            }
+            let rect = self.cell(self.mesh.coord(info.rank));
+            let radius = self.view.sizes().radius() * 1.5;
+            let now = trace.lane(index, Stream::Passes).at(time);
+            let label = now.map(|span| trace.label(span.label));
+            let works = label.filter(|label| label.micro_batch == Some(micro_batch));
+            if let Some((label, pass)) = works.and_then(|label| Some((label, label.pass?))) {
+                let fill = palette.pass(pass);
+                ui.painter().rect_filled(rect, radius, color(fill));
+                let (size, ink) = (self.view.sizes().small(), color(palette.text_on(fill)));
+                let font = font(size, Weight::SemiBold);
+                ui.painter().text(
+                    rect.center(),
+                    Align2::CENTER_CENTER,
+                    label.short(),
+                    font,
+                    ink,
+                );
+            } else if trace
+                .kept(index, micro_batch)
+                .iter()
+                .any(|&(from, to)| (from..to).contains(&time))
+            {
+                let bar = Rect::from_min_max(pos2(rect.left(), rect.bottom() - 3.0), rect.max);
+                ui.painter().rect_filled(bar, 1.0, color(palette.accent));
+            }
         }
     }
 
