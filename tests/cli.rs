@@ -586,7 +586,7 @@ fn names_that_are_not_known_are_refused() {
     error: --costs "f=1,x=2": "x" is none of f, i (or b), w and comm
     hint: write model, unit, or the passes in ms as f=18.5,i=18.1,w=9.3,comm=0.6 (comm is 0 if left out)
     "#);
-    insta::assert_snapshot!(refusal("simulate --out timeline.gif"), @"error: cannot tell the format of timeline.gif: its ending is none of .png, .svg, .pdf, .json, .json.gz, .pftrace, .csv; add one of them");
+    insta::assert_snapshot!(refusal("simulate --out timeline.bmp"), @"error: cannot tell the format of timeline.bmp: its ending is none of .png, .svg, .pdf, .gif, .apng, .json, .json.gz, .pftrace, .csv; add one of them");
     insta::assert_snapshot!(refusal("simulate --out no/such/folder/timeline.png"), @"error: cannot write no/such/folder/timeline.png: there is no folder no/such/folder");
     insta::assert_snapshot!(refusal("run --device cuda"), @"error: cuda (GPU) ranks are not in this version; --device emulated does the same training on this machine's cores, without a GPU");
     insta::assert_snapshot!(refusal("lessen"), @r#"
@@ -795,4 +795,37 @@ fn devices_are_told() {
         })
         .collect();
     assert_eq!(names, [("emulated", true), ("cpu", false), ("cuda", false)]);
+}
+
+#[test]
+fn pictures_are_of_the_size_and_in_the_colours_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &str| shardscope_in(folder.path(), args);
+    let made =
+        run("simulate --pp 2 --micro-batches 2 --out a.png --size 640x480 --scale 3 --theme paper");
+    assert!(made.status.success());
+    let png = std::fs::read(folder.path().join("a.png")).unwrap();
+    let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    assert_eq!((side(16), side(20)), (1920, 1440));
+    let made = run("simulate --pp 2 --micro-batches 2 --out a.gif --out a.apng --seconds 1");
+    assert!(made.status.success());
+    assert!(
+        std::fs::read(folder.path().join("a.gif"))
+            .unwrap()
+            .starts_with(b"GIF89a")
+    );
+    for wrong in [
+        "--size 20x20",
+        "--size wide",
+        "--scale 99",
+        "--scale NaN",
+        "--seconds 0",
+    ] {
+        let refused = run(&format!(
+            "simulate --pp 2 --micro-batches 2 --out b.png {wrong}"
+        ));
+        assert_eq!(refused.status.code(), Some(2), "{wrong}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(wrong.split(' ').next().unwrap()), "{said}");
+    }
 }

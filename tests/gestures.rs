@@ -279,7 +279,7 @@ fn a_click_selects_and_a_double_click_zooms_there() {
             .unwrap()
             .starts_with("F1, forward on stage 1")
     );
-    window.harness.get_by_label("It waited for");
+    window.harness.get_by_label("What came before it");
     let whole = window.length();
     window.double_click(at);
     let spans = window.trace.lane(2, Stream::Passes).spans();

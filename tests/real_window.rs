@@ -73,34 +73,53 @@ fn pause(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }
 
-/// Tries for two minutes: a first frame on a busy machine without a GPU takes its time.
-fn until<T>(what: &str, attempt: impl FnMut() -> Option<T>) -> T {
-    tried(600, what, attempt)
-}
-
 /// Tries so often, for what takes its time at each try.
-fn tried<T>(times: usize, what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..times {
-        if let Some(found) = attempt() {
-            return found;
+fn attempts<T>(times: usize, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    (0..times).find_map(|_| {
+        let found = attempt();
+        if found.is_none() {
+            pause(200);
         }
-        pause(200);
-    }
-    panic!("{what} never came");
+        found
+    })
 }
 
-fn open(display: &Display, folder: &Path) -> Owned {
+fn tried<T>(times: usize, what: &str, attempt: impl FnMut() -> Option<T>) -> T {
+    attempts(times, attempt).unwrap_or_else(|| panic!("{what} never came"))
+}
+
+/// Closes the window; with all its threads it ends at once: what a busy machine may add is seconds.
+fn close(display: &Display, program: &mut Owned) {
+    display.keys(&["ctrl+q"]);
+    let status = (0..100).find_map(|_| {
+        pause(100);
+        program.0.try_wait().expect("a status")
+    });
+    let status = status.expect("it ends within ten seconds");
+    assert!(status.success(), "{status}");
+}
+
+/// The program's window, with the focus.
+fn open(display: &Display, folder: &Path, args: &[&str]) -> Owned {
+    let log = folder.join("stderr");
+    let said = std::fs::File::create(&log).expect("a file for what it says");
     let program = Command::new(env!("CARGO_BIN_EXE_shardscope"))
+        .args(args)
         .current_dir(folder)
         .env("DISPLAY", &display.name)
         .env("XDG_RUNTIME_DIR", folder)
         .env_remove("WAYLAND_DISPLAY")
-        .stderr(Stdio::null())
+        .stderr(said)
         .spawn()
         .expect("the program starts");
     let program = Owned(program);
-    let window = until("the window", || {
+    // For two minutes: a first frame on a busy machine without a GPU takes its time.
+    let window = attempts(600, || {
         display.xdotool(&["search", "--onlyvisible", "--name", "Shardscope"])
+    });
+    let window = window.unwrap_or_else(|| {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        panic!("the window never came; the program said: {said}")
     });
     pause(2000);
     display.xdotool(&["windowfocus", window.lines().next().expect("a window")]);
@@ -156,7 +175,7 @@ fn pipeline_degree_changed_trained_exported_and_closed() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut program = open(&display, folder.path());
+    let mut program = open(&display, folder.path(), &[]);
     pause(3000);
     // From the first window's four stages down to one, and up to four again.
     display.keys(&["alt+shift+p", "alt+shift+p", "alt+shift+p"]);
@@ -170,12 +189,13 @@ fn pipeline_degree_changed_trained_exported_and_closed() {
     );
     let picture = export(&display, folder.path(), "four.png");
     assert!(picture.starts_with(b"\x89PNG"), "a PNG");
-    // Closed mid-run, it ends at once, with all its threads: what a busy machine may add is seconds.
-    display.keys(&["ctrl+q"]);
-    let status = (0..100).find_map(|_| {
-        pause(100);
-        program.0.try_wait().expect("a status")
-    });
-    let status = status.expect("it ends within ten seconds");
-    assert!(status.success(), "{status}");
+    export(&display, folder.path(), "four.json");
+    // Closed mid-run.
+    close(&display, &mut program);
+    // What it wrote opens in a window of its own, where its critical path is lit, and is written again.
+    let mut viewer = open(&display, folder.path(), &["view", "four.json"]);
+    display.keys(&["c"]);
+    let again = export(&display, folder.path(), "again.svg");
+    assert!(String::from_utf8_lossy(&again).contains("1F1B on 8 GPUs"));
+    close(&display, &mut viewer);
 }

@@ -1,10 +1,11 @@
 //! Traces of other programs, one file or two that are ranks of one run: read, and drawn.
 #![no_main]
 
+mod exercise;
+
 use std::ops::ControlFlow;
 
 use libfuzzer_sys::fuzz_target;
-use shardscope::scene::{Look, Overview, Size, Timeline, Viewport};
 use shardscope::trace::import::{ForeignFile, foreign};
 
 fuzz_target!(|data: &[u8]| {
@@ -23,8 +24,6 @@ fuzz_target!(|data: &[u8]| {
         })
         .collect();
     if let Ok(found) = foreign(&files, &mut |_| ControlFlow::Continue(())) {
-        let overview = Overview::new(&found.trace);
-        let view = Viewport::whole(&found.trace, Size::new(800.0, 400.0));
-        Timeline::new(&found.trace, &overview, view, &Look::default()).scene();
+        exercise::exercise(&found.trace);
     }
 });

@@ -12,7 +12,7 @@ use super::args::{
 use super::config;
 use super::costs;
 use super::error::{CliError, CliResult};
-use crate::export::{Drawing, ExportError, Format};
+use crate::export::{Drawing, ExportError, Format, all_own};
 use crate::scene::tokens::Theme;
 use crate::scene::{Comparison, Picture, Size};
 use crate::session::{Config, Costs, Fixed, Framework, SweepSpec};
@@ -353,7 +353,10 @@ impl ScheduleOptions {
 impl ViewOptions {
     fn new(args: ViewArgs) -> CliResult<Self> {
         let output = Output::new(args.output)?;
-        let window = !args.text && output.answer == Answer::Text && output.files.is_empty();
+        // Files of ours stand alone each, and are told one after the other.
+        let several = args.files.len() > 1 && all_own(&args.files).unwrap_or(false);
+        let window =
+            !several && !args.text && output.answer == Answer::Text && output.files.is_empty();
         Ok(Self {
             files: args.files,
             window,

@@ -33,13 +33,6 @@ struct Frame {
     millis: u16,
 }
 
-/// Frames, the first of which is the whole picture.
-struct Film {
-    frames: Vec<Frame>,
-    /// The last picture, which has all colours.
-    last: Vec<u8>,
-}
-
 fn failed(what: &'static str) -> impl Fn(String) -> ExportError {
     move |why| ExportError::Picture { what, why }
 }
@@ -116,65 +109,89 @@ impl Stage<'_> {
     }
 }
 
-fn film(export: &Export<'_>, what: &'static str) -> Result<Film, ExportError> {
-    let Drawing { scale, seconds, .. } = export.drawing;
-    let picture: &Picture = export.picture;
-    let overview = Overview::new(export.trace);
-    let scene = |until| picture.scene_until(export.trace, &overview, until);
-    let whole = scene(None);
-    let longest = whole.size.width.max(whole.size.height).max(1.0);
-    let scale = scale.unwrap_or(1.0).min(MOST_PIXELS / longest);
-    let empty = pixels(&scene(Some(Nanos::ZERO)), scale)?;
-    let mut stage = Stage {
-        full: pixels(&whole, scale)?,
-        now: empty.clone(),
-        empty,
-        head: picture.playhead(export.trace, &overview),
-        scale,
-    };
-    let count = ((seconds * RATE) as usize).clamp(2, MOST_FRAMES);
-    let millis = (seconds * 1000.0 / count as f64)
-        .round()
-        .clamp(20.0, 60_000.0) as u16;
-    let (from, to) = stage.head.times();
-    let mut touched = stage.put(from, None)?;
-    let size = Rect::new(0.0, 0.0, whole.size.width, whole.size.height);
-    let mut frames = vec![stage.cut(size, millis)];
-    for frame in 1..=count {
-        let share = frame as f64 / count as f64;
+/// Frames one after the other, the first of which is the whole picture; none is kept.
+struct Reel<'a> {
+    stage: Stage<'a>,
+    /// Of the whole picture, in points.
+    size: Rect,
+    /// How many there are after the first, and how many there were.
+    count: usize,
+    made: usize,
+    millis: u16,
+    touched: Option<Rect>,
+}
+
+impl<'a> Reel<'a> {
+    fn new(
+        export: &Export<'a>,
+        overview: &'a Overview,
+        what: &'static str,
+    ) -> Result<Self, ExportError> {
+        let Drawing { scale, seconds, .. } = export.drawing;
+        let picture: &Picture = export.picture;
+        let scene = |until| picture.scene_until(export.trace, overview, until);
+        let whole = scene(None);
+        let longest = whole.size.width.max(whole.size.height).max(1.0);
+        let scale = scale.unwrap_or(1.0).min(MOST_PIXELS / longest);
+        let empty = pixels(&scene(Some(Nanos::ZERO)), scale)?;
+        let full = pixels(&whole, scale)?;
+        if full.width() > u32::from(u16::MAX) || full.height() > u32::from(u16::MAX) {
+            return Err(failed(what)("it is too large".to_owned()));
+        }
+        let count = ((seconds * RATE) as usize).clamp(2, MOST_FRAMES);
+        let millis = (seconds * 1000.0 / count as f64).round();
+        Ok(Self {
+            stage: Stage {
+                full,
+                now: empty.clone(),
+                empty,
+                head: picture.playhead(export.trace, overview),
+                scale,
+            },
+            size: Rect::new(0.0, 0.0, whole.size.width, whole.size.height),
+            count,
+            made: 0,
+            millis: millis.clamp(20.0, 60_000.0) as u16,
+            touched: None,
+        })
+    }
+
+    /// The next frame, if there is one.
+    fn next(&mut self) -> Result<Option<Frame>, ExportError> {
+        let Self { count, made, .. } = *self;
+        if made > count {
+            return Ok(None);
+        }
+        self.made += 1;
+        let (from, to) = self.stage.head.times();
+        let share = made as f64 / count as f64;
         let time = Nanos(from.0 + (to.since(from).0 as f64 * share) as u64);
-        let dirty = stage.put(time, Some(touched))?;
-        touched = stage.head.at(time).0.grown(2.0);
-        frames.push(stage.cut(dirty, if frame == count { REST } else { millis }));
+        let dirty = self.stage.put(time, self.touched)?;
+        self.touched = Some(self.stage.head.at(time).0.grown(2.0));
+        let changed = if made == 0 { self.size } else { dirty };
+        let millis = if made == count { REST } else { self.millis };
+        Ok(Some(self.stage.cut(changed, millis)))
     }
-    if stage.now.width() > u32::from(u16::MAX) || stage.now.height() > u32::from(u16::MAX) {
-        return Err(failed(what)("it is too large".to_owned()));
-    }
-    Ok(Film {
-        frames,
-        last: stage.now.take(),
-    })
 }
 
 /// `export`'s timeline as an animated GIF.
 pub fn gif(export: &Export<'_>) -> Result<Vec<u8>, ExportError> {
     let failed = failed("GIF");
-    let film = film(export, "GIF")?;
-    let quantiser = NeuQuant::new(SAMPLE, 256, &film.last);
-    let first = &film.frames[0];
+    let overview = Overview::new(export.trace);
+    let mut reel = Reel::new(export, &overview, "GIF")?;
+    let quantiser = NeuQuant::new(SAMPLE, 256, reel.stage.full.data());
+    let (width, height) = (
+        reel.stage.full.width() as u16,
+        reel.stage.full.height() as u16,
+    );
     let mut bytes = Vec::new();
     let colours = quantiser.color_map_rgb();
-    let made = gif::Encoder::new(
-        &mut bytes,
-        first.width as u16,
-        first.height as u16,
-        &colours,
-    );
+    let made = gif::Encoder::new(&mut bytes, width, height, &colours);
     let mut encoder = made.map_err(|error| failed(error.to_string()))?;
     let repeated = encoder.set_repeat(gif::Repeat::Infinite);
     repeated.map_err(|error| failed(error.to_string()))?;
     let mut known: HashMap<[u8; 4], u8> = HashMap::new();
-    for frame in &film.frames {
+    while let Some(frame) = reel.next()? {
         let indexed = frame.rgba.as_chunks::<4>().0.iter().map(|&pixel| {
             *known
                 .entry(pixel)
@@ -200,20 +217,21 @@ pub fn gif(export: &Export<'_>) -> Result<Vec<u8>, ExportError> {
 /// `export`'s timeline as an animated PNG.
 pub fn apng(export: &Export<'_>) -> Result<Vec<u8>, ExportError> {
     let refused = |error: png::EncodingError| failed("APNG")(error.to_string());
-    let film = film(export, "APNG")?;
-    let first = &film.frames[0];
+    let overview = Overview::new(export.trace);
+    let mut reel = Reel::new(export, &overview, "APNG")?;
     let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, first.width, first.height);
+    let (width, height) = (reel.stage.full.width(), reel.stage.full.height());
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgba);
+    let frames = reel.count as u32 + 1;
+    encoder.set_animated(frames, 0).map_err(refused)?;
     encoder
-        .set_animated(film.frames.len() as u32, 0)
-        .map_err(refused)?;
-    encoder
-        .set_frame_delay(first.millis, 1000)
+        .set_frame_delay(reel.millis, 1000)
         .map_err(refused)?;
     let mut writer = encoder.write_header().map_err(refused)?;
-    for (index, frame) in film.frames.iter().enumerate() {
-        if index > 0 {
+    let mut first = true;
+    while let Some(frame) = reel.next()? {
+        if !std::mem::take(&mut first) {
             writer
                 .set_frame_dimension(frame.width, frame.height)
                 .map_err(refused)?;

@@ -68,6 +68,11 @@ impl Format {
         matches!(self, Self::Png | Self::Svg | Self::Pdf)
     }
 
+    /// Whether it is a picture, moving or not.
+    pub fn is_drawn(self) -> bool {
+        self.is_picture() || matches!(self, Self::Gif | Self::Apng)
+    }
+
     /// The format that a file's ending stands for.
     pub fn from_path(path: &Path) -> Result<Self, ExportError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -35,6 +35,12 @@ struct Unpacked {
     bytes: Vec<u8>,
 }
 
+/// Is told how many bytes of how many are read, and may end it.
+type Tell<'a> = &'a mut dyn FnMut(usize, usize) -> ControlFlow<()>;
+
+/// So many bytes are read at a time.
+const CHUNK: u64 = 4 << 20;
+
 /// Opens files; several, a folder and an archive are ranks of one run. `progress` is told how many bytes of how many
 /// are read, and may end it.
 pub fn open(
@@ -49,7 +55,7 @@ pub fn open(
     let mut files = Vec::new();
     let mut left = MOST_BYTES;
     for path in paths {
-        unpack(path, &mut files, &mut left)?;
+        unpack(path, &mut files, &mut left, progress)?;
     }
     let Some(first) = paths.first().filter(|_| !files.is_empty()) else {
         return Err(ExportError::Empty {
@@ -130,7 +136,12 @@ fn is_own(path: &Path) -> Result<bool, ExportError> {
 }
 
 /// A file, all of a folder's, or an archive's.
-fn unpack(path: &Path, files: &mut Vec<Unpacked>, left: &mut u64) -> Result<(), ExportError> {
+fn unpack(
+    path: &Path,
+    files: &mut Vec<Unpacked>,
+    left: &mut u64,
+    progress: Tell<'_>,
+) -> Result<(), ExportError> {
     if path.is_dir() {
         let entries = std::fs::read_dir(path).map_err(refused(path))?;
         let mut inside: Vec<PathBuf> = Vec::new();
@@ -143,21 +154,27 @@ fn unpack(path: &Path, files: &mut Vec<Unpacked>, left: &mut u64) -> Result<(), 
         inside.sort();
         return inside
             .iter()
-            .try_for_each(|inner| unpack(inner, files, left));
+            .try_for_each(|inner| unpack(inner, files, left, &mut *progress));
     }
     let file = File::open(path).map_err(refused(path))?;
     if has_ending(path, &[".tar.gz", ".tgz"]) {
-        return unpack_archive(path, &mut MultiGzDecoder::new(file), files, left);
+        let mut unpacked = MultiGzDecoder::new(file);
+        return unpack_archive(path, &mut unpacked, files, (left, progress));
     }
     if has_ending(path, &[".tar"]) {
-        return unpack_archive(path, &mut { file }, files, left);
+        return unpack_archive(path, &mut { file }, files, (left, progress));
     }
     let long = file.metadata().map_err(refused(path))?.len();
     let bytes = if has_ending(path, &[".gz"]) {
         let unpacked = unpacked_length(&file, long).unwrap_or(0);
-        limited(path, (&mut MultiGzDecoder::new(file), unpacked), left)?
+        limited(
+            path,
+            (&mut MultiGzDecoder::new(file), unpacked),
+            left,
+            progress,
+        )?
     } else {
-        limited(path, (&mut { file }, long), left)?
+        limited(path, (&mut { file }, long), left, progress)?
     };
     add(path, file_name(path), bytes, files)
 }
@@ -173,7 +190,7 @@ fn unpack_archive(
     path: &Path,
     reader: &mut dyn Read,
     files: &mut Vec<Unpacked>,
-    left: &mut u64,
+    (left, progress): (&mut u64, Tell<'_>),
 ) -> Result<(), ExportError> {
     // Whatever is in it, its long names and what is passed over too.
     let mut archive = tar::Archive::new(reader.take(2 * MOST_BYTES));
@@ -185,10 +202,15 @@ fn unpack_archive(
             continue;
         }
         let bytes = if has_ending(&inner, &[".gz"]) {
-            limited(path, (&mut MultiGzDecoder::new(&mut entry), 0), left)?
+            limited(
+                path,
+                (&mut MultiGzDecoder::new(&mut entry), 0),
+                left,
+                &mut *progress,
+            )?
         } else {
             let long = entry.size();
-            limited(path, (&mut entry, long), left)?
+            limited(path, (&mut entry, long), left, &mut *progress)?
         };
         add(path, file_name(&inner), bytes, &mut inside)?;
     }
@@ -230,13 +252,28 @@ fn limited(
     path: &Path,
     (reader, long): (&mut dyn Read, u64),
     left: &mut u64,
+    progress: Tell<'_>,
 ) -> Result<Vec<u8>, ExportError> {
     let mut bytes = Vec::new();
     // One more, so that the end is seen without growing; a wrong length costs nothing but address space.
     let room = long.min(*left).saturating_add(64);
     drop(bytes.try_reserve_exact(room as usize));
-    let read = reader.take(*left + 1).read_to_end(&mut bytes);
-    read.map_err(refused(path))?;
+    let mut reader = reader.take(*left + 1);
+    loop {
+        let before = bytes.len();
+        let read = reader.by_ref().take(CHUNK).read_to_end(&mut bytes);
+        read.map_err(refused(path))?;
+        if bytes.len() == before {
+            break;
+        }
+        // How much there is in all is known when all of it is there.
+        if progress(bytes.len(), 0).is_break() {
+            return Err(ExportError::Import {
+                path: path.to_owned(),
+                source: import::ImportError::Stopped,
+            });
+        }
+    }
     match left.checked_sub(bytes.len() as u64) {
         Some(rest) => *left = rest,
         None => {

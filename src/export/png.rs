@@ -1,6 +1,6 @@
 //! A scene as PNG, and as the tree of shapes that PNG and PDF are made from.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg;
@@ -49,17 +49,23 @@ pub fn rgba(scene: &Scene, scale: f32) -> Result<([usize; 2], Vec<u8>), ExportEr
     Ok((size, pixmap.take()))
 }
 
-/// `scene` as resvg sees it, with our own font and no other.
-pub(super) fn tree(scene: &Scene) -> Result<usvg::Tree, ExportError> {
-    let mut options = usvg::Options {
-        font_family: fonts::FAMILY.to_owned(),
-        ..usvg::Options::default()
-    };
-    let database = Arc::make_mut(&mut options.fontdb);
+/// Our own fonts, read once: pictures that move have many small parts.
+static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
+    let mut database = usvg::fontdb::Database::new();
     for file in [fonts::REGULAR, fonts::SEMI_BOLD] {
         database.load_font_data(file.to_vec());
     }
     database.set_sans_serif_family(fonts::FAMILY);
+    Arc::new(database)
+});
+
+/// `scene` as resvg sees it, with our own font and no other.
+pub(super) fn tree(scene: &Scene) -> Result<usvg::Tree, ExportError> {
+    let options = usvg::Options {
+        font_family: fonts::FAMILY.to_owned(),
+        fontdb: Arc::clone(&FONTS),
+        ..usvg::Options::default()
+    };
     usvg::Tree::from_str(&svg(scene, Fonts::Named), &options).map_err(|error| {
         ExportError::Picture {
             what: "picture",

@@ -31,10 +31,14 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
         let mut mean = Mean::default();
         for &rank in &some {
             for &stream in streams {
-                mean.add(&timeline.every_cell(rank, stream));
+                let count = timeline.trace.ranks[rank].count;
+                mean.add(&timeline.every_cell(rank, stream), count);
             }
         }
-        let Some(cells) = mean.cells(some.len()) else {
+        let counts = some
+            .iter()
+            .map(|&rank| u64::from(timeline.trace.ranks[rank].count));
+        let Some(cells) = mean.cells(counts.sum()) else {
             continue;
         };
         // A track in which nothing moves stays empty.
@@ -54,22 +58,23 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
 
 /// The mean of cells of several lanes.
 #[derive(Debug, Default)]
-struct Mean(Vec<[u32; CLASSES]>);
+struct Mean(Vec<[u64; CLASSES]>);
 
 impl Mean {
-    fn add(&mut self, cells: &[Cell]) {
+    /// Counts a rank's cells for as many as it stands for.
+    fn add(&mut self, cells: &[Cell], count: u32) {
         self.0.resize(cells.len().max(self.0.len()), [0; CLASSES]);
         for (sum, cell) in self.0.iter_mut().zip(cells) {
             for (sum, share) in sum.iter_mut().zip(cell.shares()) {
-                *sum += u32::from(share);
+                *sum += u64::from(share) * u64::from(count);
             }
         }
     }
 
-    fn cells(self, count: usize) -> Option<Vec<Cell>> {
-        let count = u32::try_from(count).ok().filter(|&count| count > 0)?;
+    fn cells(self, count: u64) -> Option<Vec<Cell>> {
+        let count = Some(count).filter(|&count| count > 0)?;
         let cell =
-            |sums: [u32; CLASSES]| Cell::new(sums.map(|sum| sum.div_ceil(count).min(255) as u8));
+            |sums: [u64; CLASSES]| Cell::new(sums.map(|sum| sum.div_ceil(count).min(255) as u8));
         Some(self.0.into_iter().map(cell).collect())
     }
 }

@@ -54,12 +54,11 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     draw_lit(timeline, row, band, canvas);
 }
 
-/// From when to when the micro-batches that are lit are kept: from the start of their forward to the end of the pass that frees
-/// them.
+/// From when to when the micro-batches that are lit are in flight.
 fn draw_lit(timeline: &Timeline<'_>, row: Row, band: Band, canvas: &mut Canvas) {
     let accent = timeline.palette().accent;
     for &micro_batch in &timeline.look.lit.micro_batches {
-        for (from, to) in timeline.trace.kept(row.rank_index, micro_batch) {
+        for (from, to) in timeline.trace.in_flight(row.rank_index, micro_batch) {
             let left = timeline.scale.x(from);
             let right = timeline.scale.x(to.min(timeline.until()));
             let rect = Rect::new(left, band.top, right - left, band.height);

@@ -146,7 +146,11 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
 
 /// Of how many a folded row is.
 fn gpus(timeline: &Timeline<'_>, row: Row) -> String {
-    let count = timeline.overview.lineup.members(row.index).len();
+    let members = timeline.overview.lineup.members(row.index);
+    let count: u64 = members
+        .iter()
+        .map(|&index| u64::from(timeline.trace.ranks[index].count))
+        .sum();
     if timeline.trace.tracks.is_empty() {
         format!("{count} GPUs")
     } else {

@@ -202,9 +202,20 @@ impl<'a> Timeline<'a> {
     pub fn rows_between(&self, top: f32, bottom: f32) -> Vec<usize> {
         let within = |row: &usize| {
             let from = self.row_top(*row);
+            // What scrolls is hidden under the pinned rows.
+            let top = top.max(self.hidden_to(*row));
             from < bottom && from + self.rows.pitch > top
         };
         self.rows_in_view().filter(within).collect()
+    }
+
+    /// Down to where a row is hidden: under the pinned rows, if it is none of them.
+    pub fn hidden_to(&self, row: usize) -> f32 {
+        if row < self.overview.lineup.pinned {
+            self.plot.y
+        } else {
+            self.plot.y + self.pinned_height()
+        }
     }
 
     /// How high the rows are that do not scroll.
@@ -214,6 +225,11 @@ impl<'a> Timeline<'a> {
             pinned if pinned < self.overview.lineup.len() => self.rows.top(pinned),
             _ => self.rows.height(),
         }
+    }
+
+    /// How many rows there are.
+    pub fn row_count(&self) -> usize {
+        self.overview.lineup.len()
     }
 
     /// The ranks of a row, by place.
@@ -226,7 +242,8 @@ impl<'a> Timeline<'a> {
         let rank = self.trace.ranks.get(rank_index)?.rank;
         let row = self.overview.lineup.row(rank)?;
         let top = self.row_top(row);
-        (top + self.rows.pitch > self.plot.y && top < self.plot.bottom()).then_some(top)
+        let hidden = self.hidden_to(row);
+        (top + self.rows.pitch > hidden && top < self.plot.bottom()).then_some(top)
     }
 
     /// Where a row's top is in the scene.
@@ -316,7 +333,9 @@ impl<'a> Timeline<'a> {
         canvas.clip_to(whole);
         self.draw_dividers(&mut canvas);
         if self.look.arrows == Arrows::Shown {
+            canvas.clip_to(if pinned > 0.0 { below } else { whole });
             arrows::draw(self, &mut canvas);
+            canvas.clip_to(whole);
         }
         for (hit, width) in [(self.look.hovered, 1.5), (self.look.selected, 2.5)] {
             if let Some(rect) = hit.and_then(|hit| self.rect_of(&hit)) {
@@ -343,9 +362,14 @@ impl<'a> Timeline<'a> {
             return;
         }
         let shown = self.rows.between(0.0, self.plot.height).len();
-        let all = self.trace.ranks.len();
+        let all = self.overview.lineup.len();
         let style = Type::regular(self.look.sizes.small(), self.palette().text_weak);
-        let note = format!("the first {shown} of {all} GPUs");
+        let what = if self.trace.tracks.is_empty() {
+            "GPUs"
+        } else {
+            "rows"
+        };
+        let note = format!("the first {shown} of {all} {what}");
         canvas.text(at, Anchor::End, style, note);
     }
 
@@ -459,6 +483,9 @@ impl<'a> Timeline<'a> {
                 self.row_top(row)
             };
             let y = top - self.rows.group_gap / 2.0;
+            if !first && y < self.hidden_to(row) {
+                continue;
+            }
             let from = Point::new(0.0, y);
             let to = Point::new(self.plot.right(), y);
             canvas.line(from, to, Stroke::solid(1.0, self.palette().divider));
@@ -516,12 +543,17 @@ impl<'a> Timeline<'a> {
                 traffic::band_of(&self.rows, hit.stream)?
             }
         };
-        (visible && single).then(|| {
-            let rect = self.rect(band.moved(top), hit.span.start, hit.span.end);
-            Rect {
-                width: rect.width.max(traffic::LEAST_WIDTH),
-                ..rect
-            }
-        })
+        (visible && single)
+            .then(|| {
+                let rect = self.rect(band.moved(top), hit.span.start, hit.span.end);
+                let cut = (self.hidden_to(row) - rect.y).clamp(0.0, rect.height);
+                Rect {
+                    y: rect.y + cut,
+                    width: rect.width.max(traffic::LEAST_WIDTH),
+                    height: rect.height - cut,
+                    ..rect
+                }
+            })
+            .filter(|rect| rect.height > 0.0)
     }
 }

@@ -9,7 +9,11 @@ const OVERLAP: &str = "OVERLAP_F_B";
 impl Schedule {
     /// As PyTorch writes it: `0F0,0F1,0B0,0B1`, a row a rank.
     pub fn to_csv(&self) -> String {
-        let row = |turns: &Vec<Turn>| turns.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        let row = |turns: &Vec<Turn>| match turns.as_slice() {
+            // An empty line would be no rank.
+            [] => ",\n".to_owned(),
+            turns => turns.iter().map(cell).collect::<Vec<_>>().join(",") + "\n",
+        };
         self.rows().iter().map(row).collect()
     }
 

@@ -170,3 +170,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_rank_with_nothing_to_do_is_written_and_read_as_one() {
+    let text = ",\n0F0,0B0\n,,\n1F0,1B0\n";
+    let schedule = Schedule::from_csv(text).unwrap();
+    assert_eq!(schedule.rows().len(), 4);
+    assert_eq!(Schedule::from_csv(&schedule.to_csv()).unwrap(), schedule);
+}

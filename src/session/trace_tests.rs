@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::{Config, Costs, Timeline};
 use crate::engine::Slow;
 use crate::schedule::ScheduleKind;
+use crate::shape::Zero;
 use crate::trace::{
     Area, AreaFigures, Link, TimeSplit, Trace, chain_behind, counters, critical_path, sent,
 };
@@ -28,6 +29,8 @@ fn run() -> impl Strategy<Value = Timeline> {
             config.layout.micro_batches = 8;
             config.layout.micro_batch_size = 1;
             config.overlap = overlap;
+            config.methods.sequence_parallel = tp > 1 && seed == 1;
+            config.methods.zero = [Zero::Off, Zero::Optimizer, Zero::Parameters][seed as usize];
             config.seed = seed;
             if !even {
                 config.disturbance.jitter = 0.3;
@@ -103,7 +106,7 @@ proptest! {
     fn links_carry_what_the_report_says_that_groups_move(step in run()) {
         let trace = &step.trace;
         let sent = sent(trace, Nanos::ZERO, trace.makespan);
-        for axis in ["tp", "dp", "pp", "embedding", "model"] {
+        for axis in ["tp", "dp", "pp", "embedding", "model", "world"] {
             let report = step.report.traffic.iter().filter(|row| row.group == axis);
             let wire: u64 = report.map(|row| row.wire_bytes * u64::from(row.instances)).sum();
             let links: f64 = sent.iter().filter(|sent| sent.axis.name() == axis).map(|sent| sent.bytes).sum();

@@ -58,7 +58,7 @@ pub struct Operations {
 /// What happens in an area.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AreaFigures {
-    /// Where the time of its ranks goes; sums to its length times its ranks.
+    /// Where the time of its ranks goes, and of those that they stand for; sums to its length times all of these.
     pub split: TimeSplit,
     /// What runs, by kind: passes first, then communication.
     pub operations: Vec<Operations>,
@@ -133,7 +133,14 @@ impl AreaFigures {
         let mut sums: BTreeMap<Key<'_>, Sums> = BTreeMap::new();
         let ranks = area.ranks.iter().copied();
         for rank in ranks.filter(|&rank| rank < trace.ranks.len()) {
-            add_split(trace, area, rank, &mut split);
+            let own = split_of(trace, area, rank);
+            // For all that it stands for.
+            let times =
+                |time: Nanos| Nanos(time.0.saturating_mul(u64::from(trace.ranks[rank].count)));
+            split.compute += times(own.compute);
+            split.transfer += times(own.transfer);
+            split.waiting += times(own.waiting);
+            split.idle += times(own.idle);
             for stream in Stream::ALL
                 .into_iter()
                 .filter(|stream| *stream != Stream::Compute)
@@ -168,9 +175,9 @@ impl AreaFigures {
 
 /// Where a rank's time in the area goes. Rows of other programs have no lane that tiles the step: what their spans leave is
 /// idle.
-fn add_split(trace: &Trace, area: &Area, rank: usize, split: &mut TimeSplit) {
+fn split_of(trace: &Trace, area: &Area, rank: usize) -> TimeSplit {
+    let mut split = TimeSplit::default();
     let compute = trace.lane(rank, Stream::Compute);
-    let before = split.total();
     let tiled = !compute.spans().is_empty();
     let lane = if tiled {
         compute
@@ -187,7 +194,7 @@ fn add_split(trace: &Trace, area: &Area, rank: usize, split: &mut TimeSplit) {
         *part += area.part(span);
     }
     if !tiled {
-        let told = split.total().since(before);
-        split.idle += area.length().since(told);
+        split.idle += area.length().since(split.total());
     }
+    split
 }

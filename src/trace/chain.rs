@@ -1,5 +1,8 @@
 //! Why something did not happen earlier: the chain of operations behind it, back to the start of the step.
 
+use std::collections::HashMap;
+
+use super::group::Groups;
 use super::{Arrow, Lane, Phase, Span, Stream, Trace};
 use crate::units::{Nanos, Rank};
 
@@ -55,6 +58,8 @@ pub fn chain_behind(trace: &Trace, rank_index: usize, time: Nanos) -> Vec<Link> 
     let mut walk = Walk {
         trace,
         arrivals: None,
+        groups: Groups::new(trace),
+        places: None,
         links: Vec::new(),
     };
     walk.back_from(rank_index, time);
@@ -82,6 +87,8 @@ pub fn critical_path(trace: &Trace) -> Vec<Link> {
     let mut walk = Walk {
         trace,
         arrivals: None,
+        groups: Groups::new(trace),
+        places: None,
         links: Vec::new(),
     };
     if stream == Stream::Compute {
@@ -96,6 +103,8 @@ struct Walk<'a> {
     trace: &'a Trace,
     /// Arrows by receiver and arrival, sorted when the first is looked for.
     arrivals: Option<Vec<(Rank, Nanos, u32)>>,
+    groups: Groups<'a>,
+    places: Option<HashMap<Rank, usize>>,
     links: Vec<Link>,
 }
 
@@ -178,10 +187,15 @@ impl Walk<'_> {
     /// A message: on from when it left.
     fn message(&mut self, arrow: Arrow) -> Option<(usize, Nanos)> {
         let trace = self.trace;
-        let from = trace
-            .ranks
-            .iter()
-            .position(|info| info.rank == arrow.from)?;
+        // In a file, one may arrive before it leaves.
+        if arrow.left > arrow.arrived {
+            return None;
+        }
+        let places = self.places.get_or_insert_with(|| {
+            let all = trace.ranks.iter().enumerate();
+            all.map(|(index, info)| (info.rank, index)).collect()
+        });
+        let from = *places.get(&arrow.from)?;
         let label = arrow.label;
         let of = |stream: Stream| {
             let span = *trace.lane(from, stream).at(arrow.left)?;
@@ -200,8 +214,30 @@ impl Walk<'_> {
         Some((from, arrow.left))
     }
 
-    /// A collective on a lane of `rank` that ends at `time`: on from when its last member came to it, on that one.
-    fn collective(&mut self, rank: usize, stream: Stream, time: Nanos) -> Option<(usize, Nanos)> {
+    /// A collective on a lane of `rank` that ends at `time`: on from when its last member came to it, on that one; or, where that
+    /// one came late because the collective before had not ended, on from there, and so on.
+    fn collective(
+        &mut self,
+        mut rank: usize,
+        stream: Stream,
+        mut time: Nanos,
+    ) -> Option<(usize, Nanos)> {
+        let mut on = None;
+        while self.links.len() < LONGEST {
+            let Some((last, start)) = self.joined(rank, stream, time) else {
+                break;
+            };
+            on = Some((last, start));
+            if start >= time || !self.queued(last, stream, start) {
+                break;
+            }
+            (rank, time) = (last, start);
+        }
+        on
+    }
+
+    /// Of a collective that ends at `time`: who came last, and when.
+    fn joined(&mut self, rank: usize, stream: Stream, time: Nanos) -> Option<(usize, Nanos)> {
         let lane = self.trace.lane(rank, stream);
         let ended = *lane.at(Nanos(time.0.checked_sub(1)?))?;
         if ended.end != time {
@@ -213,6 +249,7 @@ impl Walk<'_> {
             Phase::Waiting => (ended.end, None),
             Phase::Busy | Phase::Idle => return None,
         };
+        let axis = self.trace.label(ended.label).axis()?;
         if let Some(span) = transfer {
             self.links.push(Link {
                 rank_index: rank,
@@ -220,16 +257,11 @@ impl Walk<'_> {
                 span,
             });
         }
-        let axis = self.trace.label(ended.label).axis()?;
-        let members = self.trace.members(rank, axis);
         // Of several that came last at once, the rank itself.
+        let members = self.groups.members(rank, axis).to_vec();
         let mut candidates = std::iter::once(rank).chain(members);
         let last = candidates.find(|&member| self.came_last(member, stream, (start, ended)));
-        let last = last.unwrap_or(rank);
-        if let Some(queued) = self.queued(last, stream, start) {
-            return Some(queued);
-        }
-        Some((last, start))
+        Some((last.unwrap_or(rank), start))
     }
 
     /// Whether a member is in the collective but waited for nobody.
@@ -247,17 +279,15 @@ impl Walk<'_> {
         shares && !waited
     }
 
-    /// A collective that came last because the one before it on its stream had not ended, while its rank had computed what it
-    /// takes before: on from that one.
-    fn queued(&mut self, rank: usize, stream: Stream, start: Nanos) -> Option<(usize, Nanos)> {
-        let just_before = Nanos(start.0.checked_sub(1)?);
+    /// Whether a rank came to a collective only when the one before it on its stream had ended, and had computed what it takes
+    /// before.
+    fn queued(&self, rank: usize, stream: Stream, start: Nanos) -> bool {
+        let Some(just_before) = start.0.checked_sub(1).map(Nanos) else {
+            return false;
+        };
         let compute = self.trace.lane(rank, Stream::Compute).at(just_before);
         let made = compute.is_some_and(|span| span.phase == Phase::Busy && span.end == start);
-        let before = *self.trace.lane(rank, stream).at(just_before)?;
-        let queues = !made && before.phase == Phase::Transfer && before.end == start;
-        if !queues || self.links.len() >= LONGEST {
-            return None;
-        }
-        self.collective(rank, stream, start)
+        let before = self.trace.lane(rank, stream).at(just_before);
+        !made && before.is_some_and(|span| span.phase == Phase::Transfer && span.end == start)
     }
 }

@@ -1,5 +1,7 @@
 //! Process groups as a trace knows them: which of its ranks are in one, and what a ring of them moves.
 
+use std::collections::HashMap;
+
 use super::{Kind, Label, RankInfo, Span, Stream, Trace};
 use crate::units::{Axis, Collective, Nanos, Pass};
 
@@ -41,9 +43,9 @@ impl Label {
 }
 
 impl Trace {
-    /// From when to when a rank keeps what a micro-batch's forward leaves: until the end of its backward or input-gradient on
-    /// the same stage.
-    pub fn kept(&self, rank_index: usize, micro_batch: u32) -> Vec<(Nanos, Nanos)> {
+    /// From when to when a micro-batch is in flight on a rank: from its forward's start to the end of its backward or
+    /// input-gradient on the same stage.
+    pub fn in_flight(&self, rank_index: usize, micro_batch: u32) -> Vec<(Nanos, Nanos)> {
         let spans = self.lane(rank_index, Stream::Passes).spans().iter();
         let own = spans.map(|span| (span, self.label(span.label)));
         let own: Vec<_> = own
@@ -52,7 +54,7 @@ impl Trace {
         let forwards = own
             .iter()
             .filter(|(_, label)| label.pass == Some(Pass::Forward));
-        let kept = forwards.map(|(forward, label)| {
+        let flights = forwards.map(|(forward, label)| {
             let frees = |(_, other): &&(&Span, &Label)| {
                 other.stage == label.stage && other.pass.is_some_and(Pass::makes_input_grad)
             };
@@ -62,29 +64,52 @@ impl Trace {
                 freed.map_or(self.makespan, |(span, _)| span.end),
             )
         });
-        kept.collect()
+        flights.collect()
+    }
+}
+
+/// The process groups of a trace's ranks, each found once.
+#[derive(Debug)]
+pub struct Groups<'a> {
+    trace: &'a Trace,
+    last: u32,
+    /// By axis, the coordinates that members have in common, and the members by place.
+    known: HashMap<Axis, HashMap<[u32; 2], Vec<usize>>>,
+}
+
+impl<'a> Groups<'a> {
+    /// Those of `trace`.
+    pub fn new(trace: &'a Trace) -> Self {
+        Self {
+            trace,
+            last: trace.ranks.iter().map(|info| info.pp).max().unwrap_or(0),
+            known: HashMap::new(),
+        }
     }
 
     /// The ranks that are in one group along `axis` with the one at `rank_index`, itself among them, by place.
-    pub fn members(&self, rank_index: usize, axis: Axis) -> Vec<usize> {
-        let Some(own) = self.ranks.get(rank_index) else {
-            return Vec::new();
+    pub fn members(&mut self, rank_index: usize, axis: Axis) -> &[usize] {
+        let Some(own) = self.trace.ranks.get(rank_index) else {
+            return &[];
         };
-        let last = self.ranks.iter().map(|info| info.pp).max().unwrap_or(0);
-        let joins = |other: &RankInfo| {
-            let (dp, tp, pp) = (own.dp == other.dp, own.tp == other.tp, own.pp == other.pp);
-            match axis {
-                Axis::Tp => dp && pp,
-                Axis::Dp => tp && pp,
-                Axis::Pp => dp && tp,
-                Axis::Embedding => dp && tp && (other.pp == 0 || other.pp == last),
-                Axis::Model => dp,
-                Axis::World => true,
+        let common = |info: &RankInfo| match axis {
+            Axis::Tp => [info.dp, info.pp],
+            Axis::Dp => [info.tp, info.pp],
+            Axis::Pp | Axis::Embedding => [info.dp, info.tp],
+            Axis::Model => [info.dp, 0],
+            Axis::World => [0, 0],
+        };
+        let (ranks, last) = (&self.trace.ranks, self.last);
+        let groups = self.known.entry(axis).or_insert_with(|| {
+            let mut groups: HashMap<[u32; 2], Vec<usize>> = HashMap::new();
+            for (index, info) in ranks.iter().enumerate() {
+                let ends = info.pp == 0 || info.pp == last;
+                if axis != Axis::Embedding || ends {
+                    groups.entry(common(info)).or_default().push(index);
+                }
             }
-        };
-        let all = self.ranks.iter().enumerate();
-        all.filter(|(_, info)| joins(info))
-            .map(|(index, _)| index)
-            .collect()
+            groups
+        });
+        groups.get(&common(own)).map_or(&[], Vec::as_slice)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::group::Groups;
 use super::{Kind, Phase, Span, Stream, Trace};
 use crate::units::{Axis, Nanos};
 
@@ -20,21 +21,17 @@ pub struct Sent {
     pub busy: Nanos,
 }
 
-/// Who receives what a rank sends in a ring of a group along an axis.
-#[derive(Debug, Default)]
-struct Rings(HashMap<(usize, Axis), usize>);
-
-impl Rings {
-    /// The next member after `rank`, by number; itself if the others are ranks that it stands for.
-    fn next(&mut self, trace: &Trace, rank: usize, axis: Axis) -> usize {
-        *self.0.entry((rank, axis)).or_insert_with(|| {
-            let mut members = trace.members(rank, axis);
-            members.sort_by_key(|&index| trace.ranks[index].rank);
-            let own = members.iter().position(|&index| index == rank);
-            let next = own.map_or(0, |own| (own + 1) % members.len());
-            members.get(next).copied().unwrap_or(rank)
-        })
-    }
+/// Who receives what a rank sends in a ring of a group along an axis: the next member by number; itself if the others are ranks
+/// that it stands for.
+fn next(groups: &mut Groups<'_>, trace: &Trace, rank: usize, axis: Axis) -> usize {
+    let members = groups.members(rank, axis);
+    let own = trace.ranks[rank].rank;
+    let number = |&&index: &&usize| trace.ranks[index].rank;
+    let after = members.iter().filter(|index| number(index) > own);
+    let next = after
+        .min_by_key(number)
+        .or(members.iter().min_by_key(number));
+    next.copied().unwrap_or(rank)
 }
 
 /// A part of a transfer: who, to whom, along which axis, the bytes on the wire, and the span.
@@ -47,14 +44,17 @@ fn transfers(
     of: impl Fn(usize) -> bool,
     mut each: impl FnMut(Piece<'_>),
 ) {
-    let mut rings = Rings::default();
+    let mut groups = Groups::new(trace);
+    let mut rings: HashMap<(usize, Axis), usize> = HashMap::new();
     for rank in (0..trace.ranks.len()).filter(|&rank| of(rank)) {
         for stream in [Stream::Tp, Stream::Dp] {
             for span in trace.lane(rank, stream).overlapping(from, to) {
                 let label = trace.label(span.label);
                 let known = label.axis().zip(label.bus_share());
                 if let Some((axis, share)) = known.filter(|_| span.phase == Phase::Transfer) {
-                    let next = rings.next(trace, rank, axis);
+                    let next = *rings
+                        .entry((rank, axis))
+                        .or_insert_with(|| next(&mut groups, trace, rank, axis));
                     each((rank, next, axis, label.bytes as f64 * share, span));
                 }
             }
@@ -70,7 +70,8 @@ fn transfers(
         else {
             continue;
         };
-        let seen = arrow.left < to && arrow.arrived > from;
+        let seen = arrow.left < to && arrow.arrived > from
+            || arrow.left == arrow.arrived && (from..to).contains(&arrow.left);
         if label.kind == Kind::Send && seen && of(sender) {
             let span = Span {
                 start: arrow.left,
@@ -83,34 +84,47 @@ fn transfers(
     }
 }
 
-/// The part of a span between two times.
-fn part(span: &Span, (from, to): (Nanos, Nanos)) -> Nanos {
-    span.end.min(to).since(span.start.max(from))
-}
-
 /// What ranks send to each other between two times, by sender, receiver and axis.
 pub fn sent(trace: &Trace, from: Nanos, to: Nanos) -> Vec<Sent> {
-    let mut sums: BTreeMap<(usize, usize, Axis), (f64, Nanos)> = BTreeMap::new();
+    let mut sums: BTreeMap<(usize, usize, Axis), (f64, Times)> = BTreeMap::new();
     transfers(
         trace,
         (from, to),
         |_| true,
         |(sender, receiver, axis, bytes, span)| {
-            let time = part(span, (from, to));
+            let (start, end) = (span.start.max(from), span.end.min(to));
             let sum = sums.entry((sender, receiver, axis)).or_default();
-            sum.0 += bytes * time.0 as f64 / span.duration().0.max(1) as f64;
-            sum.1 += time;
+            let share = end.since(start).0 as f64 / span.duration().0.max(1) as f64;
+            // What takes no time is there as a whole.
+            let share = if span.end == span.start { 1.0 } else { share };
+            sum.0 += bytes * share;
+            sum.1.push((start, end));
         },
     );
     let all = sums.into_iter();
-    all.map(|((from, to, axis), (bytes, busy))| Sent {
+    all.map(|((from, to, axis), (bytes, times))| Sent {
         from,
         to,
         axis,
         bytes,
-        busy,
+        busy: union(times),
     })
     .collect()
+}
+
+/// From when to when, each.
+type Times = Vec<(Nanos, Nanos)>;
+
+/// How long any of some times lasts.
+fn union(mut times: Times) -> Nanos {
+    times.sort_unstable();
+    let mut reached = Nanos::ZERO;
+    let mut all = Nanos::ZERO;
+    for (start, end) in times {
+        all += end.since(start.max(reached));
+        reached = reached.max(end);
+    }
+    all
 }
 
 /// A link out of a rank, over a stretch of time cut into even parts.

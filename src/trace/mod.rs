@@ -16,6 +16,7 @@ mod links;
 pub use area::{Area, AreaFigures, Operations};
 pub use chain::{Link, by_pass, chain_behind, critical_path};
 pub use figures::{Bubbles, TimeSplit};
+pub use group::Groups;
 pub use lane::{Lane, LaneId, Phase, Span, Stream};
 pub use links::{Counter, Sent, counters, sent};
 

@@ -103,6 +103,8 @@ impl App {
         let wanted = (self.view.theme, self.view.sizes().body);
         if self.dressed != Some(wanted) {
             theme::apply(ctx, self.view.theme, self.view.sizes());
+            // What is laid out in this frame has the look of before.
+            ctx.request_repaint();
             self.dressed = Some(wanted);
         }
     }
@@ -332,7 +334,7 @@ impl eframe::App for App {
             self.pane.reset();
         }
         if let Some(step) = self.run.timeline() {
-            self.pane.search.update(&step.trace);
+            self.pane.turn_to(&step.trace);
         }
         self.view.selecting = self.pane.attention.selects();
         if let Some(first) = self.run.record_of(0) {

@@ -53,6 +53,10 @@ fn waited(trace: &Trace, hit: &Hit) -> Option<String> {
     }
     let spans = trace.lane(hit.rank_index, Stream::Compute).spans();
     let until = spans.partition_point(|span| span.end <= hit.span.start);
+    // Before a rank's first pass there is nothing that ran.
+    spans[..until]
+        .iter()
+        .find(|span| span.phase == Phase::Busy)?;
     let gaps = spans[..until]
         .iter()
         .rev()
@@ -120,13 +124,28 @@ fn chunk(trace: &Trace, rank_index: usize, stage: u32) -> Option<u32> {
     (stages.len() > 1).then_some(own as u32)
 }
 
-/// What a pass leaves in memory, or frees.
+/// What is kept in memory before a pass and after it.
 fn kept(trace: &Trace, hit: &Hit, label: &Label) -> Option<String> {
     let memory = trace.memory.get(hit.rank_index)?;
-    let shown = label.kind == Kind::Pass && hit.stream == Stream::Passes;
-    let before = memory.activations_at(Nanos(hit.span.start.0.saturating_sub(1)));
+    if label.kind != Kind::Pass || hit.stream != Stream::Passes {
+        return None;
+    }
+    // What a pass takes is there from its start on, and what it frees until its end.
+    let steps = &memory.activations;
+    let until = steps.partition_point(|&(at, _)| at < hit.span.start);
+    let before = until
+        .checked_sub(1)
+        .map_or(Bytes::ZERO, |last| steps[last].1);
     let after = memory.activations_at(hit.span.end);
-    shown.then(|| format!("activations {before} before it, {after} after it"))
+    let passes = trace.lane(hit.rank_index, Stream::Passes);
+    let next = passes.at(hit.span.end);
+    let with = match next.filter(|next| next.start == hit.span.end) {
+        Some(next) => format!(" with {}", trace.label(next.label).short()),
+        None => String::new(),
+    };
+    Some(format!(
+        "activations {before} before it, {after} after it{with}"
+    ))
 }
 
 fn what(label: &Label, hit: &Hit) -> String {

@@ -66,7 +66,7 @@ impl ExportPanel {
         let modal = Modal::new(Id::unique("export")).show(ui.ctx(), |ui| {
             ui.set_width(sizes.body * 32.0);
             ui.label(RichText::new("Export").font(font(sizes.title(), Weight::SemiBold)));
-            ui.label("Saves the timeline of the step at the playhead. The ending says as what");
+            ui.label("Saves the timeline that is shown. The ending says as what");
             self.formats(ui);
             let label = ui.label("File");
             let field = TextEdit::singleline(&mut self.path).desired_width(f32::INFINITY);

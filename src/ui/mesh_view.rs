@@ -19,6 +19,9 @@ use super::timeline::Stage;
 use super::view::View;
 use super::wish::Wish;
 
+/// With more passes than this, it is not told where a micro-batch is.
+const MOST_PASSES: usize = 200_000;
+
 /// Cells smaller than this, in points, are not drawn.
 const SMALLEST: f32 = 3.0;
 
@@ -193,7 +196,9 @@ impl<'a> Grid<'a> {
     fn paint_micro_batch(&self, ui: &Ui, step: &Timeline, micro_batch: u32, time: Nanos) {
         let (palette, trace) = (self.view.palette(), &step.trace);
         let slice = self.pitch.x / self.mesh.tp() as f32;
-        if slice < SMALLEST || self.pitch.y < SMALLEST {
+        // All passes of all GPUs are looked through.
+        let passes = trace.lane(0, Stream::Passes).spans().len() * trace.ranks.len();
+        if slice < SMALLEST || self.pitch.y < SMALLEST || passes > MOST_PASSES {
             return;
         }
         for (index, info) in trace.ranks.iter().enumerate() {
@@ -218,7 +223,7 @@ impl<'a> Grid<'a> {
                     ink,
                 );
             } else if trace
-                .kept(index, micro_batch)
+                .in_flight(index, micro_batch)
                 .iter()
                 .any(|&(from, to)| (from..to).contains(&time))
             {

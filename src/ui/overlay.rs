@@ -132,11 +132,11 @@ impl Canvas<'_> {
         let palette = self.sight.view.palette();
         let painter = ui.painter().with_clip_rect(self.plot_clip());
         let stroke = Stroke::new(2.2, color(palette.critical));
-        let places: Vec<Option<(Rect, &Link)>> = self
-            .sight
-            .attention
-            .path
-            .iter()
+        let scale = self.scene.scale();
+        let seen = |link: &&Link| link.span.end > scale.from && link.span.start < scale.to;
+        let links = self.sight.attention.path.iter().filter(seen);
+        let places: Vec<Option<(Rect, &Link)>> = links
+            .take(MOST_OUTLINED)
             .map(|link| Some((self.link(link)?, link)))
             .collect();
         let mut shapes = Vec::new();
@@ -151,7 +151,7 @@ impl Canvas<'_> {
                 shapes.push(Shape::line_segment([from, to], stroke));
             }
         }
-        for (rect, link) in places.iter().flatten().take(MOST_OUTLINED) {
+        for (rect, link) in places.iter().flatten() {
             let inside = match link.stream {
                 Stream::Passes | Stream::Compute => rect.shrink(1.0),
                 Stream::Tp | Stream::Dp | Stream::SendNext | Stream::SendPrev => *rect,
@@ -173,7 +173,10 @@ impl Canvas<'_> {
     pub(super) fn paint_found(&self, ui: &Ui) {
         let stroke = Stroke::new(1.5, color(self.sight.view.palette().accent));
         let painter = ui.painter().with_clip_rect(self.plot_clip());
-        let places = self.sight.found.iter().filter_map(|hit| self.place(hit));
+        let scale = self.scene.scale();
+        let seen = |hit: &&Hit| hit.span.end > scale.from && hit.span.start < scale.to;
+        let found = self.sight.found.iter().filter(seen);
+        let places = found.filter_map(|hit| self.place(hit));
         let outlines = places
             .take(MOST_OUTLINED)
             .map(|rect| Shape::rect_stroke(rect, 2.0, stroke, StrokeKind::Inside));

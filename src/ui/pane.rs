@@ -45,9 +45,23 @@ pub(super) struct Pane {
     pub(super) timeline: TimelineView,
     pub(super) attention: Attention,
     pub(super) search: Search,
+    /// The timeline that it is of.
+    of: Option<Arc<Trace>>,
 }
 
 impl Pane {
+    /// Another timeline is shown: what is selected is looked for in it, and what is lit is lit no longer.
+    pub(super) fn turn_to(&mut self, trace: &Arc<Trace>) {
+        let same = self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, trace));
+        if !same {
+            let selected = self.attention.selected;
+            self.attention.selected = selected.and_then(|hit| walk::again(trace, &hit));
+            self.attention.path.clear();
+            self.of = Some(Arc::clone(trace));
+        }
+        self.search.update(trace);
+    }
+
     /// What is looked at in `trace`.
     pub(super) fn looked_at(&self, trace: &Trace) -> LookedAt {
         let (from, to) = self.timeline.seen(trace);

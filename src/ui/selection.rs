@@ -101,7 +101,8 @@ impl SelectionPanel {
         };
         ui.horizontal(|ui| {
             ui.label(
-                RichText::new("It waited for").font(font(view.sizes().small(), Weight::SemiBold)),
+                RichText::new("What came before it")
+                    .font(font(view.sizes().small(), Weight::SemiBold)),
             );
             let lit = !attention.path.is_empty();
             let button = ui.small_button(if lit {
@@ -147,9 +148,14 @@ impl SelectionPanel {
             return;
         };
         let rows = area.ranks.len();
+        let of = area
+            .ranks
+            .iter()
+            .filter_map(|&index| trace.ranks.get(index));
+        let gpus: u64 = of.map(|info| u64::from(info.count)).sum();
         let what = match (rows, trace.tracks.is_empty()) {
             (1, _) => row_name(trace, area.ranks[0]),
-            (_, true) => format!("{rows} GPUs"),
+            (_, true) => format!("{gpus} GPUs"),
             (_, false) => format!("{rows} rows"),
         };
         let text = format!(

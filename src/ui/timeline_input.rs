@@ -143,7 +143,7 @@ impl Canvas<'_> {
         let y = self.local(at).1;
         let plot = self.scene.plot();
         let rows = if drag.y < plot.y {
-            self.scene.rows_between(plot.y, plot.bottom())
+            (0..self.scene.row_count()).collect()
         } else {
             let y = y.max(plot.y + 0.5);
             let (top, bottom) = (drag.y.min(y), drag.y.max(y));

@@ -20,6 +20,9 @@ use super::wish::Look;
 const ZOOM: f64 = 1.5;
 const MOVE: f32 = 0.2;
 
+/// So many rows can be pinned: others need room too.
+const MOST_PINNED: usize = 4;
+
 /// How many timelines are remembered as they were painted.
 const MOST_KNOWN: usize = 6;
 
@@ -285,7 +288,7 @@ impl TimelineView {
 
     /// A rank's row at the top, or back in its place.
     pub(super) fn pin(&mut self, rank: Rank) {
-        if !self.arrangement.pinned.remove(&rank) {
+        if !self.arrangement.pinned.remove(&rank) && self.arrangement.pinned.len() < MOST_PINNED {
             self.arrangement.pinned.insert(rank);
         }
     }
@@ -318,8 +321,9 @@ impl TimelineView {
         if let Some(row) = row {
             let (top, pitch) = (scene.row_top(row), scene.rows().pitch);
             let plot = scene.plot();
-            if top < plot.y {
-                view.scroll -= plot.y - top;
+            let hidden = scene.hidden_to(row);
+            if top < hidden {
+                view.scroll -= hidden - top;
             } else if top + pitch > plot.bottom() {
                 view.scroll += top + pitch - plot.bottom();
             }

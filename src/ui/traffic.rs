@@ -93,8 +93,20 @@ impl Traffic<'_> {
             .map_or(0, |info| info.rank.index() / each)
     }
 
-    fn within(&self, from: usize, to: usize) -> bool {
-        self.node(from) == self.node(to)
+    /// Whether a link stays within a node, if that is known: not of a file without its hardware, nor between replicas or stages
+    /// that one row stands for.
+    fn within(&self, (from, to): (usize, usize), axis: Axis) -> Option<bool> {
+        let hardware = self.hardware?;
+        if from != to {
+            return Some(self.node(from) == self.node(to));
+        }
+        let groups = self.groups?.iter();
+        let slices = groups
+            .filter(|row| row.group == Axis::Tp.name())
+            .map(|row| row.size)
+            .max();
+        let fits = slices.is_none_or(|slices| slices as usize <= hardware.gpus_per_node);
+        (axis == Axis::Tp && fits).then_some(true)
     }
 }
 
@@ -191,11 +203,11 @@ fn nothing(ui: &mut Ui) {
 }
 
 /// Levels of links.
-fn level(within: bool) -> &'static str {
-    if within {
-        "within a node"
-    } else {
-        "from node to node"
+fn level(within: Option<bool>) -> &'static str {
+    match within {
+        Some(true) => "within a node",
+        Some(false) => "from node to node",
+        None => "",
     }
 }
 
@@ -204,8 +216,8 @@ fn show_link(ui: &mut Ui, traffic: Traffic<'_>, (index, link): (usize, &Counter)
     let (palette, sizes) = (view.palette(), view.sizes());
     let ranks = &traffic.trace.ranks;
     let (from, to) = (ranks[index].rank, ranks[link.to].rank);
-    let within = traffic.within(index, link.to) && (link.to != index || traffic.hardware.is_none());
-    let limit = traffic.hardware.map(|hardware| {
+    let within = traffic.within((index, link.to), link.axis);
+    let limit = traffic.hardware.zip(within).map(|(hardware, within)| {
         let link = if within {
             hardware.in_node
         } else {
@@ -282,7 +294,8 @@ impl Matrix {
             if much > cell.1 {
                 // The colour is that of what there is most of.
                 cell.1 = much;
-                cell.2 = Some((one.axis, !traffic.within(one.from, one.to)));
+                let within = traffic.within((one.from, one.to), one.axis);
+                cell.2 = Some((one.axis, within == Some(false)));
             }
         }
         let most = sums
@@ -396,14 +409,15 @@ impl Matrix {
         let mut said = vec![format!("{} to {}", name(row), name(column))];
         let length = traffic.seen.1.since(traffic.seen.0).0.max(1) as f64;
         said.extend(sent.iter().filter(own).map(|one| {
-            format!(
-                "{}: {}, {} busy ({}), {}",
+            let level = level(traffic.within((one.from, one.to), one.axis));
+            let text = format!(
+                "{}: {}, {} busy ({}) {level}",
                 one.axis.name().to_uppercase(),
                 Bytes(one.bytes as u64),
                 one.busy,
                 percent(one.busy.0 as f64 / length),
-                level(traffic.within(one.from, one.to))
-            )
+            );
+            text.trim_end().to_owned()
         }));
         if said.len() == 1 {
             said.push("nothing".to_owned());
@@ -432,9 +446,9 @@ fn groups(ui: &mut Ui, rows: &[TrafficReport]) {
 
 fn show_row(ui: &mut Ui, row: &TrafficReport) {
     let instances = row.instances;
-    let name = group_name(&row.group);
+    let name = group_name(row);
     let small = |text: String| RichText::new(text).small();
-    ui.label(small(name.to_owned())).on_hover_text(format!(
+    ui.label(small(name)).on_hover_text(format!(
         "{} of {instances} such groups, GPUs {}",
         row.kind,
         listed(&row.ranks)
@@ -446,13 +460,13 @@ fn show_row(ui: &mut Ui, row: &TrafficReport) {
     ui.end_row();
 }
 
-fn group_name(group: &str) -> &'static str {
-    match group {
-        "dp" => "DP all-reduce",
-        "tp" => "TP all-reduce",
-        "pp" => "PP sends",
-        "embedding" => "Tied embedding",
-        _ => "Gradient norm",
+/// A group with what it does: `DP all-reduce`.
+fn group_name(row: &TrafficReport) -> String {
+    match row.group.as_str() {
+        "pp" => "PP sends".to_owned(),
+        "embedding" => "Tied embedding".to_owned(),
+        "model" | "world" => "Gradient norm".to_owned(),
+        group => format!("{} {}", group.to_uppercase(), row.kind.replace('_', "-")),
     }
 }
 

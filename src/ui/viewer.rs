@@ -10,11 +10,11 @@ use eframe::egui::{
     ScrollArea, Sense, Ui, UiBuilder, ViewportCommand, vec2,
 };
 
-use crate::export::{self, ExportError, Viewed, others_table, write};
+use crate::export::{self, ExportError, Format, Viewed, others_table, write};
 use crate::mesh::Mesh;
 use crate::scene::fonts::Weight;
 use crate::scene::tokens::Theme;
-use crate::scene::{Hit, Legend, Picture};
+use crate::scene::{Arrows, Hit, Legend, Picture};
 use crate::session::{Job, Report};
 use crate::trace::Memory;
 use crate::units::{Bytes, Nanos, percent};
@@ -64,6 +64,8 @@ pub struct Viewer {
     traffic: TrafficPanel,
     selection: SelectionPanel,
     export: ExportPanel,
+    /// The figures of the ranks, found once.
+    table: Vec<Vec<String>>,
     dressed: Option<(Theme, f32)>,
 }
 
@@ -109,7 +111,12 @@ impl Viewer {
         (files, state): (Vec<PathBuf>, State),
     ) -> Self {
         theme::install_fonts(&cc.egui_ctx);
+        let table = match &state {
+            State::Shown(viewed) => table(viewed),
+            State::Opening(_) | State::Failed(_) => Vec::new(),
+        };
         Self {
+            table,
             files,
             state,
             view: View::new(options.theme, options.text),
@@ -138,6 +145,8 @@ impl Viewer {
         let wanted = (self.view.theme, self.view.sizes().body);
         if self.dressed != Some(wanted) {
             theme::apply(ctx, self.view.theme, self.view.sizes());
+            // What is laid out in this frame has the look of before.
+            ctx.request_repaint();
             self.dressed = Some(wanted);
         }
     }
@@ -147,10 +156,15 @@ impl Viewer {
         let State::Opening(job) = &mut self.state else {
             return;
         };
+        // Asked first: what it made is there when its thread has ended.
+        let ended = job.has_ended();
         match job.take() {
-            Some(Ok(viewed)) => self.state = State::Shown(Box::new(viewed)),
+            Some(Ok(viewed)) => {
+                self.table = table(&viewed);
+                self.state = State::Shown(Box::new(viewed));
+            }
             Some(Err(error)) => self.state = State::Failed(error.to_string()),
-            None if job.has_ended() => {
+            None if ended => {
                 let why = "reading stopped before its end; try again, or `shardscope view --text`";
                 self.state = State::Failed(why.to_owned());
             }
@@ -208,6 +222,7 @@ impl Viewer {
         Some(Picture {
             theme: self.export.theme(self.view.theme),
             range: Some(self.pane.timeline.seen(&viewed.trace)),
+            arrows: self.pane.timeline.arrows() == Arrows::Shown,
             ..viewed.picture.clone()
         })
     }
@@ -219,8 +234,10 @@ impl Viewer {
             return;
         };
         let save = |path: &Path| {
+            // A trace is written as it is, and not as what is seen of it.
+            let drawn = Format::from_path(path)?.is_drawn();
             let export = export::Export {
-                picture: &picture,
+                picture: if drawn { &picture } else { &viewed.picture },
                 drawing,
                 ..viewed.export()
             };
@@ -278,7 +295,13 @@ impl Viewer {
             .frame(ground)
             .show(ui, |ui| {
                 let state = (&mut self.traffic, &mut self.selection);
-                panels(ui, (viewed, &self.view, &self.pane), state, wishes);
+                panels(
+                    ui,
+                    (viewed, &self.table),
+                    (&self.view, &self.pane),
+                    state,
+                    wishes,
+                );
             });
         let (pane, view) = (&mut self.pane, &self.view);
         let hovered = CentralPanel::default()
@@ -389,7 +412,8 @@ fn shown(
 /// What lies under the timeline: the ranks' figures, what is selected, the traffic.
 fn panels(
     ui: &mut Ui,
-    (viewed, view, pane): (&Viewed, &View, &Pane),
+    (viewed, table): (&Viewed, &[Vec<String>]),
+    (view, pane): (&View, &Pane),
     (traffic_panel, selection): (&mut TrafficPanel, &mut SelectionPanel),
     wishes: &mut Vec<Wish>,
 ) {
@@ -427,7 +451,7 @@ fn panels(
                         selection.show(ui, of, (view, None), wishes);
                     }
                     Part::Traffic => traffic_panel.show(ui, traffic(viewed, pane), view),
-                    Part::Ranks => ranks(ui, viewed),
+                    Part::Ranks => ranks(ui, viewed, table),
                 },
             );
         }
@@ -463,20 +487,36 @@ fn traffic<'a>(viewed: &'a Viewed, pane: &'a Pane) -> Traffic<'a> {
     }
 }
 
+/// Of more ranks, the first so many are listed.
+const MOST_LISTED: usize = 500;
+
+/// The figures of the ranks, heads first.
+fn table(viewed: &Viewed) -> Vec<Vec<String>> {
+    let mut table: Vec<Vec<String>> = match (&viewed.others, viewed.run.as_deref()) {
+        (Some(others), _) => {
+            // The file's name is the longest, and least looked at.
+            let rows = others_table(&others.ranks).into_iter().map(|mut row| {
+                row[1..].rotate_left(1);
+                row.to_vec()
+            });
+            rows.collect()
+        }
+        (None, run) => own_table(viewed, run),
+    };
+    if let Some(more) = table
+        .len()
+        .checked_sub(MOST_LISTED + 1)
+        .filter(|&more| more > 0)
+    {
+        table.truncate(MOST_LISTED + 1);
+        table.push(vec![format!("and {more} more")]);
+    }
+    table
+}
+
 /// The ranks' figures, and what there is to say about the files.
-fn ranks(ui: &mut Ui, viewed: &Viewed) {
+fn ranks(ui: &mut Ui, viewed: &Viewed, table: &[Vec<String>]) {
     ScrollArea::both().auto_shrink(false).show(ui, |ui| {
-        let table: Vec<Vec<String>> = match (&viewed.others, viewed.run.as_deref()) {
-            (Some(others), _) => {
-                // The file's name is the longest, and least looked at.
-                let rows = others_table(&others.ranks).into_iter().map(|mut row| {
-                    row[1..].rotate_left(1);
-                    row.to_vec()
-                });
-                rows.collect()
-            }
-            (None, run) => own_table(viewed, run),
-        };
         Grid::new("ranks")
             .min_row_height(0.0)
             .striped(true)
@@ -529,7 +569,7 @@ impl eframe::App for Viewer {
             self.grant(wish, ctx);
         }
         if let Some(trace) = self.viewed().map(|viewed| Arc::clone(&viewed.trace)) {
-            self.pane.search.update(&trace);
+            self.pane.turn_to(&trace);
         }
     }
 

@@ -1,9 +1,7 @@
 //! From one span to another: along its lane, along arrows, and by name.
 
-use std::collections::HashMap;
-
-use crate::scene::{Hit, row_name};
-use crate::trace::{Arrow, Kind, Label, Phase, Span, Stream, Trace};
+use crate::scene::Hit;
+use crate::trace::{Arrow, Groups, Kind, Label, Phase, Span, Stream, Trace};
 use crate::units::{Nanos, Rank};
 
 /// More spans than this are not listed when they are searched for.
@@ -22,8 +20,20 @@ pub(super) fn beside(trace: &Trace, hit: &Hit, after: bool) -> Option<Hit> {
     Some(Hit { span, ..*hit })
 }
 
+/// The same span in another step's timeline: of its label on its lane, the one that starts nearest.
+pub(super) fn again(trace: &Trace, hit: &Hit) -> Option<Hit> {
+    trace.ranks.get(hit.rank_index)?;
+    trace.labels.get(hit.span.label.0 as usize)?;
+    let spans = trace.lane(hit.rank_index, hit.stream).spans().iter();
+    let alike = spans.filter(|span| span.label == hit.span.label && span.phase == hit.span.phase);
+    let apart = |span: &&Span| span.start.0.abs_diff(hit.span.start.0);
+    let span = *alike.min_by_key(apart)?;
+    Some(Hit { span, ..*hit })
+}
+
 /// What a rank does at a time, or next.
 pub(super) fn from_there(trace: &Trace, rank_index: usize, time: Nanos) -> Option<Hit> {
+    trace.ranks.get(rank_index)?;
     let lane = trace.lane(rank_index, Stream::Passes);
     let spans = lane.spans();
     let next = spans.partition_point(|span| span.end <= time);
@@ -134,7 +144,8 @@ fn made_before(trace: &Trace, rank_index: usize, time: Nanos, carried: &Label) -
 
 /// The same collective on the next member of its group, or on the one before.
 fn member(trace: &Trace, hit: &Hit, label: &Label, forward: bool) -> Option<Hit> {
-    let mut members = trace.members(hit.rank_index, label.axis()?);
+    let mut groups = Groups::new(trace);
+    let mut members = groups.members(hit.rank_index, label.axis()?).to_vec();
     if !forward {
         members.reverse();
     }
@@ -162,42 +173,55 @@ pub(super) fn search(trace: &Trace, words: &str) -> Vec<Hit> {
     if words.is_empty() {
         return Vec::new();
     }
-    let called: Vec<String> = trace.labels.iter().map(called).collect();
-    let gaps: HashMap<Phase, &str> = [
-        (Phase::Idle, "idle bubble"),
-        (Phase::Transfer, "exposed transfer"),
-        (Phase::Waiting, "waiting"),
-    ]
-    .into();
+    // Which of the words each name has, found once for all lanes, a bit for each.
+    let has = |text: &str, also: &dyn Fn(&str) -> bool| -> u64 {
+        let words = words.iter().enumerate().take(64);
+        let matching = words.filter(|(_, word)| text.contains(**word) || also(word));
+        matching.map(|(bit, _)| 1 << bit).sum()
+    };
+    let all = words
+        .iter()
+        .enumerate()
+        .take(64)
+        .map(|(bit, _)| 1_u64 << bit)
+        .sum::<u64>();
+    let labels: Vec<u64> = trace
+        .labels
+        .iter()
+        .map(|label| has(&called(label), &|_| false))
+        .collect();
+    let gaps = ["idle bubble", "exposed transfer", "waiting"].map(|name| has(name, &|_| false));
     let mut found = Vec::new();
     for (index, lane) in trace.lanes.iter().enumerate() {
         let (rank_index, stream) = (index / Stream::ALL.len(), lane.id.stream);
-        let row = row_name(trace, rank_index).to_lowercase();
-        let named = |text: &str| {
-            words
-                .iter()
-                .all(|word| text.contains(word) || is_row(word, &row))
+        if lane.spans().is_empty() {
+            continue;
+        }
+        let row = match trace.tracks.get(rank_index) {
+            Some(track) => track.to_lowercase(),
+            None => format!("gpu {}", lane.id.rank),
         };
-        // Names are few: each is looked at once for a lane.
-        let labels: Vec<bool> = called.iter().map(|name| named(name)).collect();
+        let of_row = has("", &|word| is_row(word, &row));
         for span in lane.spans() {
-            let matches = match (stream, span.phase) {
-                (Stream::Compute, Phase::Busy) => false,
-                (Stream::Compute, phase) | (_, phase @ Phase::Waiting) => {
-                    gaps.get(&phase).is_some_and(|name| named(name))
+            let own = match (stream, span.phase) {
+                (Stream::Compute, Phase::Busy) => continue,
+                (_, Phase::Waiting) => gaps[2],
+                (Stream::Compute, Phase::Idle) => gaps[0],
+                (Stream::Compute, Phase::Transfer) => gaps[1],
+                (_, Phase::Busy | Phase::Transfer | Phase::Idle) => {
+                    labels.get(span.label.0 as usize).copied().unwrap_or(0)
                 }
-                _ => labels.get(span.label.0 as usize).copied().unwrap_or(false),
             };
-            if matches {
+            if own | of_row == all {
                 found.push(Hit {
                     rank_index,
                     stream,
                     span: *span,
                 });
-                if found.len() >= MOST_FOUND {
-                    break;
-                }
             }
+        }
+        if found.len() >= MOST_FOUND {
+            break;
         }
     }
     found.sort_by_key(|hit| (hit.span.start, hit.rank_index, hit.stream));

@@ -1,6 +1,6 @@
 //! Clocks of several ranks made one: collectives end for all their members at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::events::File;
 use super::kernels::Class;
@@ -76,6 +76,12 @@ pub(super) fn align(files: &[File<'_>]) -> Alignment {
     };
     result.offsets.resize(files.len(), None);
     let mut whys: Vec<Option<String>> = vec![None; files.len()];
+    let mut callers: HashMap<&Called<'_>, Vec<usize>> = HashMap::new();
+    for (index, calls) in all.iter().enumerate() {
+        for key in calls.keys() {
+            callers.entry(key).or_default().push(index);
+        }
+    }
     // Ranks that share no group with the first are reached over one that does.
     let mut aligned = vec![0];
     let mut next = 0;
@@ -84,7 +90,9 @@ pub(super) fn align(files: &[File<'_>]) -> Alignment {
         let Some(known) = result.offsets[by] else {
             continue;
         };
-        for index in 1..files.len() {
+        let shares = all[by].keys().filter_map(|key| callers.get(key)).flatten();
+        let shares: BTreeSet<usize> = shares.copied().collect();
+        for index in shares {
             if result.offsets[index].is_some() {
                 continue;
             }

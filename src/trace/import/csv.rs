@@ -19,13 +19,20 @@ pub const COLUMNS: &str = "rank,stream,phase,kind,name,pass,micro_batch,stage,la
 pub fn csv(text: &str) -> Result<Imported, ImportError> {
     let mut records = records(text)?.into_iter();
     let header = records.next().unwrap_or_default();
-    if header.join(",") != COLUMNS {
+    // Without the last column, as tables were written before.
+    let header = header.join(",");
+    let before = COLUMNS.strip_suffix(",members");
+    if header != COLUMNS && Some(header.as_str()) != before {
         return Err(ImportError::Foreign);
     }
     let mut labels = Labels::default();
     let mut ranks = BTreeMap::new();
     let mut spans = Vec::new();
     for (index, record) in records.enumerate() {
+        let mut record = record;
+        if Some(header.as_str()) == before {
+            record.push("0".to_owned());
+        }
         let row = read_row(&record, &mut labels)
             .ok_or_else(|| damaged(format!("line {} is no span", index + 2)))?;
         ranks.insert(row.info.rank, row.info);

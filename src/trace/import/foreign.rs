@@ -289,8 +289,15 @@ impl<'a> Builder<'a> {
         let group = said
             .group
             .map(|group| String::from_utf8_lossy(group).into_owned().into());
+        // The size that nccl-tests prints of an all-gather is what each rank gets: its own share of all ranks.
+        let shares = if kind == Kind::AllGather {
+            u64::from(said.members.max(1))
+        } else {
+            1
+        };
+        let bytes = said.bytes().saturating_mul(shares);
         let id = self.labels.id(Label {
-            bytes: said.bytes(),
+            bytes,
             members: said.members,
             group,
             ..Label::new(kind, file.names.text(event.name))

@@ -45,7 +45,6 @@ pub(super) fn collective(name: &[u8]) -> Kind {
         (b"allgather", Kind::AllGather),
         (b"all_gather", Kind::AllGather),
         (b"sendrecv", Kind::Send),
-        (b"alltoall", Kind::Send),
     ];
     let found = known.into_iter().find(|(word, _)| holds(&lower, word));
     found.map_or(Kind::Collective, |(_, kind)| kind)
