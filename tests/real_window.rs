@@ -35,6 +35,8 @@ impl Display {
                 "1280x720x24",
                 "-nolisten",
                 "tcp",
+                // Else it starts anew whenever its last client leaves, and who comes just then is turned away.
+                "-noreset",
             ])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
