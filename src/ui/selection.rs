@@ -59,19 +59,25 @@ impl SelectionPanel {
         attention: &Attention,
         wishes: &mut Vec<Wish>,
     ) {
-        let said = describe(trace, hit);
-        ui.label(RichText::new(said.name).font(font(view.sizes().body, Weight::SemiBold)));
-        for line in said.lines {
-            ui.label(RichText::new(line).small());
-        }
         let label = trace.label(hit.span.label);
-        if let Some(kind) = label.collective().filter(|_| label.members > 1) {
-            self.ring.show(
-                ui,
-                (kind, label.members as usize),
-                (hit.span, playhead),
-                view,
-            );
+        let ring = label.collective().filter(|_| label.members > 1);
+        let ring = ring.map(|kind| (kind, label.members as usize));
+        // Beside the words, where there is room for both.
+        let wide = ui.available_width() > view.sizes().body * 44.0;
+        if let Some(of) = ring.filter(|_| wide) {
+            ui.horizontal_top(|ui| {
+                ui.vertical(|ui| {
+                    words(ui, (trace, hit), view);
+                    self.chain(ui, (trace, hit), (view, attention), wishes);
+                });
+                ui.add_space(view.sizes().space());
+                ui.vertical(|ui| self.ring.show(ui, of, (hit.span, playhead), view));
+            });
+            return;
+        }
+        words(ui, (trace, hit), view);
+        if let Some(of) = ring {
+            self.ring.show(ui, of, (hit.span, playhead), view);
         }
         self.chain(ui, (trace, hit), (view, attention), wishes);
     }
@@ -169,6 +175,15 @@ impl SelectionPanel {
         if !figures.operations.is_empty() {
             table(ui, &figures.operations);
         }
+    }
+}
+
+/// What it is, when, and what it waited for.
+fn words(ui: &mut Ui, (trace, hit): (&Trace, &Hit), view: &View) {
+    let said = describe(trace, hit);
+    ui.label(RichText::new(said.name).font(font(view.sizes().body, Weight::SemiBold)));
+    for line in said.lines {
+        ui.label(RichText::new(line).small());
     }
 }
 
