@@ -63,7 +63,7 @@ impl SelectionPanel {
         let ring = label.collective().filter(|_| label.members > 1);
         let ring = ring.map(|kind| (kind, label.members as usize));
         // Beside the words, where there is room for both.
-        let wide = ui.available_width() > view.sizes().body * 44.0;
+        let wide = ui.available_width() > view.sizes().body * 38.0;
         if let Some(of) = ring.filter(|_| wide) {
             ui.horizontal_top(|ui| {
                 ui.vertical(|ui| {
