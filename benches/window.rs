@@ -68,9 +68,13 @@ fn frames(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("frame of 1920 x 1080");
     group.sample_size(20);
     for (name, lanes, spans) in [
-        ("empty", 64, 0),
-        ("10 000 blocks", 64, 9_984),
-        ("10 M spans", 64, 10_000_000),
+        ("empty, 64 rows", 64, 0),
+        ("10 000 blocks, 64 rows", 64, 9_984),
+        ("10 M spans, 64 rows", 64, 10_000_000),
+        // Rows high enough for names: each block is drawn by itself.
+        ("empty, 32 rows", 32, 0),
+        ("6 300 blocks, 32 rows", 32, 6_304),
+        ("10 000 blocks, 32 rows", 32, 9_984),
     ] {
         let mut harness = window(trace(lanes, spans));
         group.bench_function(name, |bencher| {

@@ -11,12 +11,17 @@ use super::runs::{Run, runs};
 use super::shape::{Anchor, Hatch, Point, Quad, Rect, Stroke};
 use super::timeline::{Row, Timeline};
 
+/// A block's name is so high for a block's height, and at least so high for body text.
+pub(super) const NAME: f32 = 0.68;
+pub(super) const SMALLEST_NAME: f32 = 0.5;
 /// How wide a narrow letter is at least, in ems.
 const LETTER: f32 = 0.26;
 /// In a crowd, blocks at least this wide are drawn by themselves.
 const WIDE: f32 = 10.0;
 /// Blocks at least this wide are set apart by a hairline.
 const APART: f32 = 4.0;
+/// Blocks lower or narrower than this, in body-text sizes, have square corners.
+const LOW: f32 = 0.9;
 /// What happens within a pass is shown from this width on.
 const INNER: f32 = 1.5;
 /// How much of its colour an exposed transfer is filled with.
@@ -66,6 +71,9 @@ fn draw_dense(timeline: &Timeline<'_>, row: Row, mut cells: Vec<Cell>, canvas: &
     let band = timeline.rows.block.moved(row.top);
     let moving = timeline.palette().all_reduce;
     timeline.draw_cells(row.rank_index, (band, moving), &cells, canvas);
+    if !timeline.has_names() {
+        return;
+    }
     let lane = timeline.trace.lane(row.rank_index, Stream::Passes);
     let points = timeline.scale.right() - timeline.scale.left();
     let each = points / cells.len().max(1) as f32;
@@ -123,7 +131,7 @@ fn draw_gap(timeline: &Timeline<'_>, row: Row, gap: Gap, canvas: &mut Canvas) {
         .gap(timeline.trace.ranks[row.rank_index].rank);
     let shade = |colour: Colour| if lit { colour } else { palette.dimmed(colour) };
     let rect = timeline.rect(timeline.rows.block.moved(row.top), gap.from, gap.to);
-    let radius = timeline.look.sizes.radius().min(rect.width / 2.0);
+    let radius = radius(timeline, rect).min(rect.width / 2.0);
     let (quad, word) = match gap.phase {
         Phase::Busy => return,
         Phase::Idle => {
@@ -188,7 +196,7 @@ fn draw_pass(timeline: &Timeline<'_>, row: Row, run: Run<'_>, canvas: &mut Canva
     if rect.width >= APART {
         rect.width -= 1.0;
     }
-    let radius = timeline.look.sizes.radius().min(rect.width / 4.0);
+    let radius = radius(timeline, rect).min(rect.width / 4.0);
     if span.phase == Phase::Waiting {
         let palette = timeline.palette();
         let waits = Quad::new(rect, palette.waiting_bed).hatched(Hatch::Waiting(palette.waiting));
@@ -199,6 +207,16 @@ fn draw_pass(timeline: &Timeline<'_>, row: Row, run: Run<'_>, canvas: &mut Canva
     canvas.quad(Quad::new(rect, colour).rounded(radius));
     let rank = timeline.trace.ranks[row.rank_index].rank;
     draw_label(timeline, rank, (visible, colour, ink), span.label, canvas);
+}
+
+/// How round corners are: not at all on low and on narrow blocks, where nobody sees it and which are many.
+fn radius(timeline: &Timeline<'_>, rect: Rect) -> f32 {
+    let sizes = timeline.look.sizes;
+    if rect.height.min(rect.width) < sizes.body * LOW {
+        0.0
+    } else {
+        sizes.radius()
+    }
 }
 
 /// The colour of a block, and of what is written on it.
@@ -233,10 +251,10 @@ fn draw_label(
     canvas: &mut Canvas,
 ) {
     let body = timeline.look.sizes.body;
-    let size = (block.height * 0.68).min(body * 1.12);
+    let size = (block.height * NAME).min(body * 1.12);
     // No name is narrower than a letter: most blocks of a crowd are.
-    let letter = size.max(body * 0.5) * 0.74 * LETTER;
-    if size < body * 0.5 || block.width < letter {
+    let letter = size.max(body * SMALLEST_NAME) * 0.74 * LETTER;
+    if size < body * SMALLEST_NAME || block.width < letter {
         return;
     }
     // A smaller name is better than a shorter one.
@@ -245,7 +263,7 @@ fn draw_label(
         .iter()
         .flat_map(|(name, width)| [1.0, 0.86, 0.74].map(|share| (share * size, name, *width)));
     let fitting = candidates
-        .filter(|(size, ..)| *size >= body * 0.5)
+        .filter(|(size, ..)| *size >= body * SMALLEST_NAME)
         .find(|(size, _, width)| width * size <= block.width - 1.0 - size * 0.22);
     if let Some((size, name, width)) = fitting {
         let lit = timeline

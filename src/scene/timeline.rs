@@ -25,8 +25,10 @@ const MOST_CELLS: usize = 72_000;
 
 /// So many blocks are drawn one by one in all, as far as they are not so narrow, in points on average, that they merge in
 /// any case, nor so wide that they never do.
-const MOST_QUADS: usize = 10_000;
-const NARROWEST: (usize, usize) = (3, 12);
+const MOST_QUADS: usize = 6_400;
+const NARROWEST: (usize, usize) = (3, 17);
+/// In rows too low for names, blocks merge when they are narrower than this on average, in points.
+const NAMELESS: usize = 20;
 
 /// A trace laid out in a viewport. Cheap to make: drawing reads only what is visible.
 #[derive(Debug)]
@@ -390,7 +392,18 @@ impl<'a> Timeline<'a> {
         let rows = (self.plot.height / self.rows.pitch.max(1.0)) as usize;
         let of_a_row = MOST_QUADS / rows.max(1);
         let most = of_a_row.clamp(columns / NARROWEST.1, columns / NARROWEST.0);
+        // Where blocks are too low for a name, there is nothing to be read on them.
+        let most = if self.has_names() {
+            most
+        } else {
+            most.min(columns / NAMELESS)
+        };
         self.cells_beyond(rank_index, stream, most)
+    }
+
+    /// Whether blocks are high enough for their names.
+    pub(super) fn has_names(&self) -> bool {
+        self.rows.block.height * blocks::NAME >= self.look.sizes.body * blocks::SMALLEST_NAME
     }
 
     /// How many cells a row has: one a point, or somewhat fewer where rows are many and low.
