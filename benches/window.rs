@@ -51,10 +51,11 @@ fn window(trace: Trace) -> Harness<'static, Viewer> {
     let foreign = Foreign {
         trace,
         ranks: Vec::new(),
+        collectives: Vec::new(),
         notes: Vec::new(),
     };
     let files = [PathBuf::from("bench.json")];
-    let viewed = Viewed::new(&files, Opened::Foreign(foreign)).expect("a trace");
+    let viewed = Viewed::new(&files, Opened::Foreign(Box::new(foreign))).expect("a trace");
     let mut harness = Harness::builder()
         .with_size([1920.0, 1080.0])
         .with_pixels_per_point(1.0)

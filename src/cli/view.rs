@@ -75,8 +75,11 @@ fn text_of_other(trace: &Trace, others: &Others) -> String {
         .map(|note| format!("note: {note}\n"))
         .collect();
     let notes = notes.concat();
+    let straggler = others
+        .straggler_line()
+        .map_or_else(String::new, |line| line + "\n");
     format!(
-        "A trace of another program: {} spans in {}\n\n{}\n{notes}",
+        "A trace of another program: {} spans in {}\n\n{}\n{straggler}{notes}",
         trace.span_count(),
         trace.makespan,
         table.render(),

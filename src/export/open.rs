@@ -24,7 +24,7 @@ pub enum Opened {
     /// A run of ours.
     Own(Box<Imported>),
     /// A trace of another program, all its ranks in one.
-    Foreign(Foreign),
+    Foreign(Box<Foreign>),
 }
 
 /// A file in memory, unpacked.
@@ -79,7 +79,7 @@ pub fn open(
     let all = files.iter().map(|file| file.bytes.len()).sum();
     let found = import::foreign(&sources, &mut |done| progress(done, all));
     found
-        .map(Opened::Foreign)
+        .map(|found| Opened::Foreign(Box::new(found)))
         .map_err(|source| ExportError::Import {
             path: first.clone(),
             source,

@@ -1,5 +1,6 @@
 //! A trace that was opened, with what its file says about it: for the window and for the command line.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::scene::{Picture, Stamp};
 use crate::session::Report;
 use crate::trace::Trace;
-use crate::trace::import::{Foreign, GpuFigures, ImportError};
+use crate::trace::import::{CollectiveWaits, Foreign, GpuFigures, ImportError};
 use crate::units::percent;
 
 use super::error::ExportError;
@@ -19,6 +20,8 @@ use super::{Drawing, Export, Opened};
 pub struct Others {
     /// Each file's GPU.
     pub ranks: Vec<GpuFigures>,
+    /// Who waited for whom, the longest waits first.
+    pub collectives: Vec<CollectiveWaits>,
     /// What there is to say: clocks that could not be aligned, events that could not be read.
     pub notes: Vec<String>,
 }
@@ -38,6 +41,36 @@ pub struct Viewed {
     pub others: Option<Others>,
 }
 
+impl Others {
+    /// For whom others waited how long in all, in microseconds, and how often that rank came last; the longest first.
+    pub fn stragglers(&self) -> Vec<(u64, f64, usize)> {
+        let mut sums: BTreeMap<u64, (f64, usize)> = BTreeMap::new();
+        for one in &self.collectives {
+            let sum = sums.entry(one.last).or_default();
+            sum.0 += one.sum_us();
+            sum.1 += 1;
+        }
+        let mut all: Vec<_> = sums
+            .into_iter()
+            .map(|(rank, (wait, times))| (rank, wait, times))
+            .collect();
+        all.sort_by(|one, other| other.1.total_cmp(&one.1));
+        all
+    }
+
+    /// The same in a sentence, if there is one for whom others waited.
+    pub fn straggler_line(&self) -> Option<String> {
+        let &(rank, wait, times) = self
+            .stragglers()
+            .first()
+            .filter(|(_, wait, _)| *wait > 0.0)?;
+        let all = self.collectives.len();
+        Some(format!(
+            "Others waited longest for rank {rank}: {wait:.0} µs in all; it came last to {times} of {all} collectives"
+        ))
+    }
+}
+
 impl Viewed {
     /// What `opened` from `files` is.
     pub fn new(files: &[PathBuf], opened: Opened) -> Result<Self, ExportError> {
@@ -47,7 +80,7 @@ impl Viewed {
                 let imported = *imported;
                 own(path, imported.trace, imported.picture, imported.report)
             }
-            Opened::Foreign(foreign) => Ok(other(path, foreign)),
+            Opened::Foreign(foreign) => Ok(other(path, *foreign)),
         }
     }
 
@@ -74,6 +107,7 @@ fn own(path: &Path, trace: Trace, picture: Value, report: Value) -> Result<Viewe
     } else {
         Some(Others {
             ranks: part(path, &report, "ranks")?,
+            collectives: part(path, &report, "collectives")?,
             notes: part(path, &report, "notes")?,
         })
     };
@@ -95,12 +129,14 @@ fn other(path: &Path, foreign: Foreign) -> Viewed {
     let Foreign {
         trace,
         ranks,
+        collectives,
         notes,
     } = foreign;
     let report = json!({
         "makespan_s": trace.makespan.secs(),
         "spans": trace.span_count(),
         "ranks": ranks,
+        "collectives": collectives,
         "notes": notes,
     });
     let picture = Picture {
@@ -122,7 +158,11 @@ fn other(path: &Path, foreign: Foreign) -> Viewed {
         picture,
         report,
         run: None,
-        others: Some(Others { ranks, notes }),
+        others: Some(Others {
+            ranks,
+            collectives,
+            notes,
+        }),
     }
 }
 

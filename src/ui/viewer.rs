@@ -10,11 +10,11 @@ use eframe::egui::{
     ScrollArea, Sense, Ui, UiBuilder, ViewportCommand, vec2,
 };
 
-use crate::export::{self, ExportError, Format, Viewed, others_table, write};
+use crate::export::{self, ExportError, Format, Others, Viewed, others_table, write};
 use crate::mesh::Mesh;
 use crate::scene::fonts::Weight;
 use crate::scene::tokens::Theme;
-use crate::scene::{Arrows, Hit, Legend, Picture};
+use crate::scene::{Arrows, Hit, Legend, Picture, kernel_name};
 use crate::session::{Job, Report};
 use crate::trace::Memory;
 use crate::units::{Bytes, Nanos, percent};
@@ -529,10 +529,51 @@ fn ranks(ui: &mut Ui, viewed: &Viewed, table: &[Vec<String>]) {
                     ui.end_row();
                 }
             });
+        if let Some(others) = &viewed.others {
+            stragglers(ui, others);
+        }
         for note in viewed.others.iter().flat_map(|others| &others.notes) {
             ui.label(RichText::new(format!("Note: {note}")).small());
         }
     });
+}
+
+/// Of more collectives, those with the longest waits are listed.
+const MOST_WAITS: usize = 40;
+
+/// For whom others waited, and each collective with the wait of each rank.
+fn stragglers(ui: &mut Ui, others: &Others) {
+    let Some(line) = others.straggler_line() else {
+        return;
+    };
+    ui.label(RichText::new(line).small().strong());
+    Grid::new("waits")
+        .min_row_height(0.0)
+        .striped(true)
+        .show(ui, |ui| {
+            for name in ["collective", "last", "the others waited, by rank"] {
+                ui.label(RichText::new(name).small().weak());
+            }
+            ui.end_row();
+            for one in others.collectives.iter().take(MOST_WAITS) {
+                let waits: Vec<String> = one
+                    .waits
+                    .iter()
+                    .filter(|(rank, _)| *rank != one.last)
+                    .take(16)
+                    .map(|(rank, wait)| format!("{rank}: {wait:.0} µs"))
+                    .collect();
+                let cells = [
+                    kernel_name(&one.name),
+                    one.last.to_string(),
+                    waits.join("  "),
+                ];
+                for cell in cells {
+                    ui.label(RichText::new(cell).small());
+                }
+                ui.end_row();
+            }
+        });
 }
 
 /// Where the time of each rank of ours goes.

@@ -23,7 +23,7 @@ fn fixtures() -> Option<PathBuf> {
 
 fn opened(paths: &[PathBuf]) -> Result<Foreign, ExportError> {
     match open(paths, &mut |_, _| ControlFlow::Continue(()))? {
-        Opened::Foreign(foreign) => Ok(foreign),
+        Opened::Foreign(foreign) => Ok(*foreign),
         Opened::Own(_) => panic!("it is not ours"),
     }
 }

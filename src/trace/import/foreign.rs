@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::{Arrow, Kind, Label, LabelId, Labels, Phase, RankInfo, Span, Stream, Trace};
-use super::align::{Alignment, align};
+use super::align::{Alignment, Matched, align};
 use super::events::{self, Comm, Event, File, Flow, FlowPart, Of};
 use super::kernels::{self, Class, GpuFigures, collective};
 use super::{ImportError, damaged};
@@ -15,6 +17,8 @@ use crate::units::{Nanos, Rank};
 const MOST_ROWS: usize = 4096;
 /// Times that lie further apart than this, some three months, are of no run.
 const LONGEST: Nanos = Nanos(9_000_000_000_000_000);
+/// Of more collectives, those with the longest waits are told.
+const MOST_COLLECTIVES: usize = 10_000;
 /// What overlaps goes to at most so many further rows; the last takes all that is left.
 const MOST_DEEP: usize = 64;
 
@@ -25,8 +29,30 @@ pub struct Foreign {
     pub trace: Trace,
     /// Each file's GPU.
     pub ranks: Vec<GpuFigures>,
+    /// Who waited for whom in the collectives that several files take part in, those with the longest waits first.
+    pub collectives: Vec<CollectiveWaits>,
     /// What there is to say: clocks that could not be aligned, events that could not be read.
     pub notes: Vec<String>,
+}
+
+/// A collective of several ranks: how long each was in it before the last one came.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CollectiveWaits {
+    /// Its kernel's name, or the collective's.
+    pub name: String,
+    /// When it ended, from the start of the trace, in microseconds.
+    pub end_us: f64,
+    /// The rank that came last, for which the others waited.
+    pub last: u64,
+    /// Each rank with its wait, in microseconds.
+    pub waits: Vec<(u64, f64)>,
+}
+
+impl CollectiveWaits {
+    /// What all its ranks waited, in microseconds.
+    pub fn sum_us(&self) -> f64 {
+        self.waits.iter().map(|(_, wait)| wait).sum()
+    }
 }
 
 /// A file's name and its bytes, unpacked.
@@ -85,9 +111,11 @@ pub fn foreign(
         ));
     }
     let ranks = builder.figures(&sources);
+    let collectives = builder.collectives();
     Ok(Foreign {
         trace: builder.finish(),
         ranks,
+        collectives,
         notes,
     })
 }
@@ -356,6 +384,39 @@ impl<'a> Builder<'a> {
                 label,
             });
         }
+    }
+
+    /// Of each matched collective, how much longer than its shortest member each took: those with the longest waits first.
+    fn collectives(&self) -> Vec<CollectiveWaits> {
+        let rank = |file: usize| self.files[file].rank.unwrap_or(file as u64);
+        let of = |matched: &Matched| {
+            let event = |&(file, place): &(usize, u32)| &self.files[file].events[place as usize];
+            let shortest = matched
+                .members
+                .iter()
+                .min_by_key(|member| event(member).length)?;
+            let (file, place) = *shortest;
+            let said = self.files[file]
+                .comms
+                .get(&place)
+                .copied()
+                .unwrap_or_default();
+            let raw = self.files[file].names.list[event(shortest).name as usize];
+            let waits = matched.members.iter().map(|member| {
+                let wait = event(member).length.saturating_sub(event(shortest).length);
+                (rank(member.0), wait as f64 / 1e3)
+            });
+            Some(CollectiveWaits {
+                name: super::scan::unescaped(said.name.unwrap_or(raw)),
+                end_us: self.nanos(file, event(shortest).end()).0 as f64 / 1e3,
+                last: rank(file),
+                waits: waits.collect(),
+            })
+        };
+        let mut all: Vec<CollectiveWaits> = self.alignment.matched.iter().filter_map(of).collect();
+        all.sort_by(|one, other| other.sum_us().total_cmp(&one.sum_us()));
+        all.truncate(MOST_COLLECTIVES);
+        all
     }
 
     fn figures(&self, sources: &[&ForeignFile<'_>]) -> Vec<GpuFigures> {

@@ -15,7 +15,7 @@ mod tests;
 
 pub use chrome::{FORMAT, chrome};
 pub use csv::{COLUMNS, csv};
-pub use foreign::{Foreign, ForeignFile, foreign};
+pub use foreign::{CollectiveWaits, Foreign, ForeignFile, foreign};
 pub use kernels::GpuFigures;
 pub use pftrace::perfetto;
 

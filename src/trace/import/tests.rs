@@ -115,6 +115,13 @@ fn case_16_groups_of_one_name_are_told_apart_by_their_ranks() {
     assert_eq!(waits, [30.0, 20.0, 40.0, 0.0].map(Some));
     let label = &found.trace.labels[0];
     assert_eq!((label.members, label.bytes), (2, 4000));
+    // The longest wait first, and for whom.
+    let waits: Vec<_> = found
+        .collectives
+        .iter()
+        .map(|one| (one.last, one.sum_us()))
+        .collect();
+    assert_eq!(waits, [(1, 30.0), (0, 30.0), (3, 20.0), (3, 10.0)]);
 }
 
 #[test]
