@@ -300,42 +300,18 @@ fn a_click_selects_and_a_double_click_zooms_there() {
 #[test]
 fn the_lane_and_the_arrows_are_gone_along_by_key() {
     let mut window = Window::new();
-    window.key(Key::Period);
-    assert!(
-        window
-            .at()
-            .selected
-            .unwrap()
-            .starts_with("F0, forward on stage 0")
-    );
-    window.key(Key::Period);
-    assert!(window.at().selected.unwrap().starts_with("F1"));
-    window.key(Key::Comma);
-    assert!(window.at().selected.unwrap().starts_with("F0"));
-    window.key(Key::CloseBracket);
-    assert!(
-        window
-            .at()
-            .selected
-            .unwrap()
-            .starts_with("F0, forward on stage 1")
-    );
-    window.key(Key::CloseBracket);
-    assert!(
-        window
-            .at()
-            .selected
-            .unwrap()
-            .starts_with("F0, forward on stage 2")
-    );
-    window.key(Key::OpenBracket);
-    assert!(
-        window
-            .at()
-            .selected
-            .unwrap()
-            .starts_with("F0, forward on stage 1")
-    );
+    for (key, selected) in [
+        (Key::Period, "F0, forward on stage 0"),
+        (Key::Period, "F1"),
+        (Key::Comma, "F0"),
+        (Key::CloseBracket, "F0, forward on stage 1"),
+        (Key::CloseBracket, "F0, forward on stage 2"),
+        (Key::OpenBracket, "F0, forward on stage 1"),
+    ] {
+        window.key(key);
+        let now = window.at().selected.unwrap();
+        assert!(now.starts_with(selected), "{key:?}: {now}");
+    }
     window.key(Key::Escape);
     assert_eq!(window.at().selected, None);
 }

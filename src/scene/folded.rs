@@ -17,15 +17,15 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     let some: Vec<usize> = members.iter().copied().step_by(step).collect();
     let mut bands: Vec<(Band, &[Stream])> =
         vec![(timeline.rows.block, &[Stream::Passes, Stream::Compute])];
-    for (_, streams) in timeline
+    // The two sends may have halves of their track.
+    for stream in timeline
         .rows
         .tracks
         .iter()
-        .map(|(track, band)| (band, track.streams()))
+        .flat_map(|(track, _)| track.streams())
     {
-        for stream in streams.chunks(1) {
-            bands.extend(band_of(&timeline.rows, stream[0]).map(|band| (band, stream)));
-        }
+        let band = band_of(&timeline.rows, *stream);
+        bands.extend(band.map(|band| (band, std::slice::from_ref(stream))));
     }
     for (band, streams) in bands {
         let mut mean = Mean::default();

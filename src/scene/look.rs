@@ -32,6 +32,18 @@ impl Viewport {
         }
     }
 
+    /// Zoomed in by `factor` around the time `centre`; never closer than a few nanoseconds.
+    pub fn zoomed(self, centre: Nanos, factor: f64) -> Self {
+        let shrunk = |duration: Nanos| (duration.0 as f64 / factor.max(1e-6)) as u64;
+        let before = shrunk(centre.since(self.from));
+        let after = shrunk(self.to.since(centre)).max(10);
+        Self {
+            from: Nanos(centre.0.saturating_sub(before)),
+            to: Nanos(centre.0.saturating_add(after)),
+            ..self
+        }
+    }
+
     /// The end of `trace`, with a little air after it.
     pub(super) fn end_of(trace: &Trace) -> Nanos {
         let end = trace.makespan.0;

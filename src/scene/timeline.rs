@@ -152,15 +152,7 @@ impl<'a> Timeline<'a> {
 
     /// The viewport zoomed in by `factor` around `x`; never closer than a few nanoseconds.
     pub fn zoomed(&self, x: f32, factor: f64) -> Viewport {
-        let centre = self.scale.time(x);
-        let shrunk = |duration: Nanos| duration.0 as f64 / factor.max(1e-6);
-        let before = shrunk(centre.since(self.scale.from));
-        let after = shrunk(self.scale.to.since(centre));
-        Viewport {
-            from: Nanos(centre.0.saturating_sub(before as u64)),
-            to: Nanos(centre.0.saturating_add((after as u64).max(10))),
-            ..self.view
-        }
+        self.view.zoomed(self.scale.time(x), factor)
     }
 
     /// The viewport moved by `points` to the right; never before time zero.

@@ -60,14 +60,9 @@ fn all_of(trace: &Trace, from: Nanos, to: Nanos) -> Area {
 }
 
 fn sum(splits: impl IntoIterator<Item = TimeSplit>) -> TimeSplit {
-    splits
-        .into_iter()
-        .fold(TimeSplit::default(), |sum, split| TimeSplit {
-            compute: sum.compute + split.compute,
-            transfer: sum.transfer + split.transfer,
-            waiting: sum.waiting + split.waiting,
-            idle: sum.idle + split.idle,
-        })
+    let mut sum = TimeSplit::default();
+    splits.into_iter().for_each(|split| sum.add_times(split, 1));
+    sum
 }
 
 proptest! {

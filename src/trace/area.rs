@@ -133,14 +133,8 @@ impl AreaFigures {
         let mut sums: BTreeMap<Key<'_>, Sums> = BTreeMap::new();
         let ranks = area.ranks.iter().copied();
         for rank in ranks.filter(|&rank| rank < trace.ranks.len()) {
-            let own = split_of(trace, area, rank);
             // For all that it stands for.
-            let times =
-                |time: Nanos| Nanos(time.0.saturating_mul(u64::from(trace.ranks[rank].count)));
-            split.compute += times(own.compute);
-            split.transfer += times(own.transfer);
-            split.waiting += times(own.waiting);
-            split.idle += times(own.idle);
+            split.add_times(split_of(trace, area, rank), trace.ranks[rank].count);
             for stream in Stream::ALL
                 .into_iter()
                 .filter(|stream| *stream != Stream::Compute)
@@ -185,13 +179,7 @@ fn split_of(trace: &Trace, area: &Area, rank: usize) -> TimeSplit {
         trace.lane(rank, Stream::Passes)
     };
     for span in lane.overlapping(area.from, area.to) {
-        let part = match span.phase {
-            Phase::Busy => &mut split.compute,
-            Phase::Transfer => &mut split.transfer,
-            Phase::Waiting => &mut split.waiting,
-            Phase::Idle => &mut split.idle,
-        };
-        *part += area.part(span);
+        split.add(span.phase, area.part(span));
     }
     if !tiled {
         split.idle += area.length().since(split.total());

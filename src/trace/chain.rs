@@ -55,13 +55,7 @@ const LONGEST: usize = 100_000;
 /// message leaves when what it carries is made, or the one before it has left. A collective starts when its last member has
 /// come to it.
 pub fn chain_behind(trace: &Trace, rank_index: usize, time: Nanos) -> Vec<Link> {
-    let mut walk = Walk {
-        trace,
-        arrivals: None,
-        groups: Groups::new(trace),
-        places: None,
-        links: Vec::new(),
-    };
+    let mut walk = Walk::new(trace);
     walk.back_from(rank_index, time);
     walk.links
 }
@@ -84,13 +78,7 @@ pub fn critical_path(trace: &Trace) -> Vec<Link> {
     let Some((end, rank, stream)) = last.filter(|(end, ..)| *end > Nanos::ZERO) else {
         return Vec::new();
     };
-    let mut walk = Walk {
-        trace,
-        arrivals: None,
-        groups: Groups::new(trace),
-        places: None,
-        links: Vec::new(),
-    };
+    let mut walk = Walk::new(trace);
     if stream == Stream::Compute {
         walk.back_from(rank, end);
     } else if let Some((rank, at)) = walk.collective(rank, stream, end) {
@@ -108,7 +96,17 @@ struct Walk<'a> {
     links: Vec<Link>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        Self {
+            trace,
+            arrivals: None,
+            groups: Groups::new(trace),
+            places: None,
+            links: Vec::new(),
+        }
+    }
+
     fn back_from(&mut self, mut rank: usize, mut time: Nanos) {
         // What takes no time hands on to another rank; nothing leads round in a circle.
         let mut hops = 0;

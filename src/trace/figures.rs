@@ -19,6 +19,25 @@ pub struct TimeSplit {
 }
 
 impl TimeSplit {
+    /// Counts some time of a rank's compute lane.
+    pub fn add(&mut self, phase: Phase, time: Nanos) {
+        *match phase {
+            Phase::Busy => &mut self.compute,
+            Phase::Transfer => &mut self.transfer,
+            Phase::Waiting => &mut self.waiting,
+            Phase::Idle => &mut self.idle,
+        } += time;
+    }
+
+    /// Counts another's time, so many times.
+    pub fn add_times(&mut self, other: Self, count: u32) {
+        let times = |time: Nanos| Nanos(time.0.saturating_mul(u64::from(count)));
+        self.compute += times(other.compute);
+        self.transfer += times(other.transfer);
+        self.waiting += times(other.waiting);
+        self.idle += times(other.idle);
+    }
+
     /// All of it.
     pub fn total(&self) -> Nanos {
         self.compute + self.transfer + self.waiting + self.idle
@@ -50,13 +69,7 @@ impl Trace {
     pub fn split(&self, rank_index: usize) -> TimeSplit {
         let mut split = TimeSplit::default();
         for span in self.lane(rank_index, Stream::Compute).spans() {
-            let part = match span.phase {
-                Phase::Busy => &mut split.compute,
-                Phase::Transfer => &mut split.transfer,
-                Phase::Waiting => &mut split.waiting,
-                Phase::Idle => &mut split.idle,
-            };
-            *part += span.duration();
+            split.add(span.phase, span.duration());
         }
         split
     }

@@ -9,7 +9,6 @@ use eframe::egui::{
     self, Align, CentralPanel, Context, Frame, Label, Layout, Margin, RichText, Ui, ViewportCommand,
 };
 
-use crate::scene::tokens::Theme;
 use crate::session::{Command, Config, Session, Snapshot};
 
 use super::bubble_plot::BubblePlot;
@@ -40,7 +39,6 @@ pub struct App {
     bubbles: BubblePlot,
     sweep: SweepPanel,
     export: ExportPanel,
-    dressed: Option<(Theme, f32)>,
 }
 
 impl App {
@@ -72,7 +70,6 @@ impl App {
             bubbles: BubblePlot::default(),
             sweep: SweepPanel::default(),
             export: ExportPanel::default(),
-            dressed: None,
         }
     }
 
@@ -95,18 +92,6 @@ impl App {
     /// Whether time goes on by itself.
     pub fn is_playing(&self) -> bool {
         self.run.playback().is_playing()
-    }
-
-    /// Sets the widgets' look when colours or text sizes change.
-    fn dress(&mut self, ctx: &Context) {
-        self.view.fit(ctx.content_rect().height());
-        let wanted = (self.view.theme, self.view.sizes().body);
-        if self.dressed != Some(wanted) {
-            theme::apply(ctx, self.view.theme, self.view.sizes());
-            // What is laid out in this frame has the look of before.
-            ctx.request_repaint();
-            self.dressed = Some(wanted);
-        }
     }
 
     fn grant(&mut self, wish: Wish, ctx: &Context) {
@@ -326,7 +311,7 @@ impl App {
 
 impl eframe::App for App {
     fn logic(&mut self, ctx: &Context, _frame: &mut eframe::Frame) {
-        self.dress(ctx);
+        self.view.dress(ctx);
         for wish in keys::pressed(ctx, |_| true) {
             self.grant(wish, ctx);
         }

@@ -129,9 +129,11 @@ pub(super) fn shown(
     setting.look.capacity = sight.capacity;
     setting.look.common = common.unwrap_or_default();
     let overview = timeline_view.overview(trace);
-    let scene = Timeline::new(trace, &overview, setting.viewport, &setting.look);
-    timeline_view.revealed(&scene, trace, &overview);
-    setting.viewport = timeline_view.viewport(trace, setting.viewport.size);
+    if timeline_view.reveal.is_some() {
+        let scene = Timeline::new(trace, &overview, setting.viewport, &setting.look);
+        timeline_view.revealed(&scene, trace, &overview);
+        setting.viewport = timeline_view.viewport(trace, setting.viewport.size);
+    }
     let scene = Timeline::new(trace, &overview, setting.viewport, &setting.look);
     setting.viewport = scene.viewport();
     let canvas = Canvas {

@@ -409,12 +409,7 @@ fn zoomed(viewport: Viewport, centre: Option<Nanos>, factor: f64) -> Viewport {
     let (from, to) = (viewport.from, viewport.to);
     let inside = centre.filter(|centre| (from..=to).contains(centre));
     let centre = inside.unwrap_or(Nanos(from.0 + to.since(from).0 / 2));
-    let shrunk = |part: Nanos| (part.0 as f64 / factor) as u64;
-    Viewport {
-        from: Nanos(centre.0.saturating_sub(shrunk(centre.since(from)))),
-        to: Nanos(centre.0.saturating_add(shrunk(to.since(centre)).max(10))),
-        ..viewport
-    }
+    viewport.zoomed(centre, factor)
 }
 
 /// How a timeline looks in the window.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use eframe::egui::Context;
+
 use crate::scene::tokens::{Palette, Sizes, Theme};
 
+use super::theme;
 use super::wish::{Panel, Show};
 
 /// How large texts are.
@@ -44,6 +47,8 @@ pub(super) struct View {
     pub(super) selecting: bool,
     sizes: Sizes,
     room: usize,
+    /// The colours and text sizes that widgets have.
+    dressed: Option<(Theme, f32)>,
 }
 
 impl View {
@@ -59,6 +64,19 @@ impl View {
             selecting: false,
             sizes: Sizes::DESK,
             room: 3,
+            dressed: None,
+        }
+    }
+
+    /// Sets the widgets' look when colours or text sizes change.
+    pub(super) fn dress(&mut self, ctx: &Context) {
+        self.fit(ctx.content_rect().height());
+        let wanted = (self.theme, self.sizes.body);
+        if self.dressed != Some(wanted) {
+            theme::apply(ctx, self.theme, self.sizes);
+            // What is laid out in this frame has the look of before.
+            ctx.request_repaint();
+            self.dressed = Some(wanted);
         }
     }
 

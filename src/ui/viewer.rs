@@ -13,7 +13,6 @@ use eframe::egui::{
 use crate::export::{self, ExportError, Format, Others, Viewed, others_table, write};
 use crate::mesh::Mesh;
 use crate::scene::fonts::Weight;
-use crate::scene::tokens::Theme;
 use crate::scene::{Arrows, Hit, Legend, Picture, kernel_name};
 use crate::session::{Job, Report};
 use crate::trace::Memory;
@@ -66,7 +65,6 @@ pub struct Viewer {
     export: ExportPanel,
     /// The figures of the ranks, found once.
     table: Vec<Vec<String>>,
-    dressed: Option<(Theme, f32)>,
 }
 
 /// The keys of a run's window that mean something here.
@@ -124,7 +122,6 @@ impl Viewer {
             traffic: TrafficPanel::default(),
             selection: SelectionPanel::default(),
             export: ExportPanel::default(),
-            dressed: None,
         }
     }
 
@@ -137,17 +134,6 @@ impl Viewer {
         match &self.state {
             State::Shown(viewed) => Some(viewed),
             State::Opening(_) | State::Failed(_) => None,
-        }
-    }
-
-    fn dress(&mut self, ctx: &Context) {
-        self.view.fit(ctx.content_rect().height());
-        let wanted = (self.view.theme, self.view.sizes().body);
-        if self.dressed != Some(wanted) {
-            theme::apply(ctx, self.view.theme, self.view.sizes());
-            // What is laid out in this frame has the look of before.
-            ctx.request_repaint();
-            self.dressed = Some(wanted);
         }
     }
 
@@ -604,7 +590,7 @@ fn own_table(viewed: &Viewed, run: Option<&Report>) -> Vec<Vec<String>> {
 
 impl eframe::App for Viewer {
     fn logic(&mut self, ctx: &Context, _frame: &mut eframe::Frame) {
-        self.dress(ctx);
+        self.view.dress(ctx);
         self.poll();
         for wish in keys::pressed(ctx, listed) {
             self.grant(wish, ctx);

@@ -302,6 +302,22 @@ fn a_failed_export_leaves_the_old_file() {
 }
 
 #[test]
+fn a_table_without_its_last_column_is_read_as_before() {
+    let trace = Sample {
+        dp: 1,
+        tp: 1,
+        pp: 2,
+        micro_batches: 2,
+    }
+    .trace();
+    let cut = |line: &str| line.rsplit_once(',').unwrap().0.to_owned() + "\n";
+    let older: String = csv(&trace).lines().map(cut).collect();
+    let back = import::csv(&older).unwrap().trace;
+    assert_eq!(back.span_count(), trace.span_count());
+    assert!(back.labels.iter().all(|label| label.members == 0));
+}
+
+#[test]
 fn endings_decide_the_format() {
     let format = |name: &str| Format::from_path(Path::new(name));
     assert_eq!(format("a/B.JSON.GZ").unwrap(), Format::ChromeGz);
