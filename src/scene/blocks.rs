@@ -5,7 +5,7 @@ use crate::units::{Nanos, Rank};
 
 use super::canvas::{Canvas, Type};
 use super::colour::Colour;
-use super::density::Cell;
+use super::density::{self, Cell};
 use super::overview::is_communication;
 use super::runs::{Run, runs};
 use super::shape::{Anchor, Hatch, Point, Quad, Rect, Stroke};
@@ -74,14 +74,22 @@ fn draw_dense(timeline: &Timeline<'_>, row: Row, mut cells: Vec<Cell>, canvas: &
     if !timeline.has_names() {
         return;
     }
-    let lane = timeline.trace.lane(row.rank_index, Stream::Passes);
+    let mut left = density::seen(
+        timeline.trace.lane(row.rank_index, Stream::Passes),
+        &timeline.scale,
+    );
     let points = timeline.scale.right() - timeline.scale.left();
     let each = points / cells.len().max(1) as f32;
     for run in full_runs(&cells, each) {
         let middle = timeline.scale.left() + (run.start + run.end) as f32 / 2.0 * each;
-        let span = lane.at(timeline.scale.time(middle));
-        let wide = |span: &&Span| timeline.scale.width_of(span.duration()) >= WIDE;
-        if let Some(span) = span.filter(wide) {
+        let middle = timeline.scale.time(middle);
+        // Runs come in order, and so do spans.
+        let started = left.partition_point(|span| span.start <= middle);
+        let (before, next) = left.split_at(started);
+        left = next;
+        let wide =
+            |span: &&Span| span.end > middle && timeline.scale.width_of(span.duration()) >= WIDE;
+        if let Some(span) = before.last().filter(wide) {
             draw_pass(timeline, row, Run::One(span), canvas);
         }
     }

@@ -391,7 +391,7 @@ pub(super) fn seen<'a>(lane: &'a Lane, scale: &Scale) -> &'a [Span] {
 #[derive(Debug)]
 pub(super) struct Colours {
     /// For each class and share: the share of the colour's parts, and the share itself, in sixteen bits each.
-    parts: Vec<[u64; 256]>,
+    parts: Box<[[u64; 256]; CLASSES]>,
     /// For each sum of shares, what it covers over what it is, in 2^16ths: shares that were rounded up are more than the whole.
     covers: Vec<u64>,
     ground: [u64; 3],
@@ -424,7 +424,7 @@ impl Colours {
             .map(|colour| std::array::from_fn(|share| packed(colour, share as u64)));
         let Colour { r, g, b, .. } = palette.track;
         Self {
-            parts: parts.to_vec(),
+            parts: Box::new(parts),
             covers: (0..=CLASSES as u64 * 255)
                 .map(|all| (cover(all) << 16) / all.max(1))
                 .collect(),
@@ -434,13 +434,10 @@ impl Colours {
 
     /// The mean of what is in a cell, on the ground as far as it leaves it free; what is there at all is seen.
     pub(super) fn of(&self, cell: Cell) -> Colour {
-        // Most cells have a class or two.
-        let (mut sum, mut left) = (0, cell.0);
-        while left != 0 {
-            let byte = left.trailing_zeros() & !7;
-            sum += self.parts[(byte >> 3) as usize][(left >> byte & 0xff) as usize];
-            left &= !(0xff << byte);
-        }
+        // All classes, though most cells have one or two: what is not branched on is not mispredicted.
+        let shares = cell.shares();
+        let of = |(parts, share): (&[u64; 256], u8)| parts[usize::from(share)];
+        let sum: u64 = self.parts.iter().zip(shares).map(of).sum();
         let all = sum >> 48;
         let (cover, scale) = (cover(all), self.covers[all as usize]);
         let mixed = |shift: u32, ground: u64| {

@@ -398,11 +398,12 @@ impl<'a> Timeline<'a> {
         self.rows.block.height * blocks::NAME >= self.look.sizes.body * blocks::SMALLEST_NAME
     }
 
-    /// How many cells a row has: one a point, or somewhat fewer where rows are many and low.
+    /// How many cells a row has: one a point, or one for two where rows are many and low.
     fn columns(&self) -> usize {
         let points = (self.scale.right() - self.scale.left()).round() as usize;
         let rows = (self.plot.height / self.rows.pitch.max(1.0)).ceil() as usize;
-        points.min((MOST_CELLS / rows.max(1)).max(points / 2))
+        let wide = if points * rows > MOST_CELLS { 2 } else { 1 };
+        points.div_ceil(wide)
     }
 
     /// A lane's cells, however many spans it has.
