@@ -9,6 +9,7 @@ pub mod engine;
 #[cfg(feature = "desktop")]
 pub mod export;
 pub mod hardware;
+pub mod lesson;
 pub mod mesh;
 pub mod model;
 pub mod plan;
@@ -20,3 +21,4 @@ pub mod trace;
 #[cfg(feature = "desktop")]
 pub mod ui;
 pub mod units;
+pub mod words;

@@ -47,6 +47,8 @@ pub(super) enum Verb {
     /// Read files that `run` or `simulate` wrote, or traces of `PyTorch`'s profiler and others in Chrome's format: print
     /// their figures, or write them in another format
     View(ViewArgs),
+    /// Lessons: which there are, one to be read, and all of them held to the engine
+    Lesson(LessonArgs),
     /// Say what can train on this machine
     Devices(DevicesArgs),
 }
@@ -401,6 +403,57 @@ pub(super) struct ViewArgs {
 
     #[command(flatten)]
     pub(super) output: OutputArgs,
+}
+
+/// `lesson`.
+#[derive(Debug, Args)]
+pub(super) struct LessonArgs {
+    #[command(subcommand)]
+    pub(super) verb: LessonVerb,
+}
+
+/// What is asked of lessons.
+#[derive(Debug, Subcommand)]
+pub(super) enum LessonVerb {
+    /// The lessons there are, in their order
+    List {
+        #[command(flatten)]
+        source: LessonSource,
+
+        /// Print one JSON list on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// A lesson as a text: what is asked, without the answers
+    Show {
+        /// Its name, as `lesson list` tells it
+        id: String,
+
+        #[command(flatten)]
+        source: LessonSource,
+    },
+    /// Run every set-up of every lesson, and hold every answer that is stated to the engine
+    Check {
+        /// Lessons, or folders of them; if not given, those that come with the program, in all languages
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
+
+        /// Print one JSON object on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Which lessons.
+#[derive(Debug, Args)]
+pub(super) struct LessonSource {
+    /// A folder of lessons of one's own, in place of those that come with the program
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) lessons: Option<PathBuf>,
+
+    /// The language of those that come with the program: en (the default) or de
+    #[arg(long, value_name = "en|de")]
+    pub(super) language: Option<String>,
 }
 
 /// `devices`.

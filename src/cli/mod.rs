@@ -5,10 +5,10 @@
 mod args;
 mod compare;
 mod config;
-mod costs;
 mod devices;
 mod error;
 mod figures;
+mod lesson;
 mod options;
 mod output;
 mod reference;
@@ -63,6 +63,7 @@ fn dispatch(mode: Mode, open_window: impl FnOnce(Show) -> Result<(), String>) ->
             open_window(Show::Files(options.files)).map_err(CliError::failed)
         }
         Mode::View(options) => view::run(&options),
+        Mode::Lesson(options) => lesson::run(&options),
         Mode::Devices(answer) => devices::run(answer),
     }
 }

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use clap::Parser as _;
 
 use super::args::{
-    Against, Cli, CompareArgs, DeviceArg, OutputArgs, RunArgs, ScheduleArgs, ScheduleFormat,
-    Settings, SimulateArgs, SweepArgs, ThemeArg, Verb, ViewArgs,
+    Against, Cli, CompareArgs, DeviceArg, LessonSource, LessonVerb, OutputArgs, RunArgs,
+    ScheduleArgs, ScheduleFormat, Settings, SimulateArgs, SweepArgs, ThemeArg, Verb, ViewArgs,
 };
 use super::config;
-use super::costs;
 use super::error::{CliError, CliResult};
 use crate::export::{Drawing, ExportError, Format, all_own};
 use crate::scene::tokens::Theme;
 use crate::scene::{Comparison, Picture, Size};
 use crate::session::{Config, Costs, Fixed, Framework, SweepSpec};
+use crate::words::Language;
 
 /// The most steps that a run trains.
 const MOST_STEPS: u64 = 1_000_000;
@@ -31,6 +31,7 @@ pub(super) enum Mode {
     Compare(CompareOptions),
     Schedule(Box<ScheduleOptions>),
     View(ViewOptions),
+    Lesson(LessonOptions),
     Devices(Answer),
 }
 
@@ -102,6 +103,23 @@ pub(super) struct ViewOptions {
     pub(super) output: Output,
 }
 
+/// `lesson`.
+#[derive(Debug)]
+pub(super) enum LessonOptions {
+    List {
+        source: (Language, Option<PathBuf>),
+        answer: Answer,
+    },
+    Show {
+        id: String,
+        source: (Language, Option<PathBuf>),
+    },
+    Check {
+        paths: Vec<PathBuf>,
+        answer: Answer,
+    },
+}
+
 /// Where results go.
 #[derive(Debug)]
 pub(super) struct Output {
@@ -140,6 +158,7 @@ impl Mode {
             }
             Some(Verb::Compare(args)) => CompareOptions::new(args).map(Self::Compare),
             Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),
+            Some(Verb::Lesson(args)) => LessonOptions::new(args.verb).map(Self::Lesson),
             Some(Verb::Devices(args)) => Ok(Self::Devices(Answer::new(args.json))),
         }
     }
@@ -149,6 +168,43 @@ impl Answer {
     fn new(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
     }
+}
+
+impl LessonOptions {
+    fn new(verb: LessonVerb) -> CliResult<Self> {
+        Ok(match verb {
+            LessonVerb::List { source, json } => Self::List {
+                source: lessons(source)?,
+                answer: Answer::new(json),
+            },
+            LessonVerb::Show { id, source } => Self::Show {
+                id,
+                source: lessons(source)?,
+            },
+            LessonVerb::Check { paths, json } => Self::Check {
+                paths,
+                answer: Answer::new(json),
+            },
+        })
+    }
+}
+
+fn lessons(source: LessonSource) -> CliResult<(Language, Option<PathBuf>)> {
+    let language = language(source.language.as_deref())?;
+    Ok((language, source.lessons))
+}
+
+/// The language that is asked for, or English.
+fn language(code: Option<&str>) -> CliResult<Language> {
+    let Some(code) = code else {
+        return Ok(Language::default());
+    };
+    Language::from_code(code).ok_or_else(|| {
+        let codes = Language::ALL.map(Language::code).join(", ");
+        CliError::refused(format!(
+            "there is no language {code:?} here; there are {codes}"
+        ))
+    })
 }
 
 impl RunOptions {
@@ -283,7 +339,11 @@ impl SweepOptions {
 /// Costs as a flag or a file gives them, or the model's.
 fn costs_of(flag: Option<&str>, settings: &Settings) -> CliResult<Costs> {
     match flag.or(settings.costs.as_deref()) {
-        Some(text) => costs::parse(text),
+        Some(text) => Costs::from_text(text).map_err(|why| {
+            CliError::refused(format!("--costs {text:?}: {why}")).hint(
+                "write model, unit, or the passes in ms as f=18.5,i=18.1,w=9.3,comm=0.6 (comm is 0 if left out)",
+            )
+        }),
         None => Ok(Costs::Model),
     }
 }

@@ -5,6 +5,7 @@
 
 mod beside;
 mod config;
+mod costs;
 mod fit;
 mod job;
 mod report;

@@ -1,22 +1,19 @@
-//! `--costs`: `model`, `unit`, or the passes of a stage in milliseconds.
+//! Costs as they are written: `model`, `unit`, or the passes of a stage in milliseconds.
 
-use super::error::{CliError, CliResult};
-use crate::session::Costs;
+use super::config::Costs;
 use crate::units::Nanos;
 
 /// The longest pass that is taken, in milliseconds: sums of the longest schedule stay far from overflow.
 const LONGEST_MS: f64 = 1e6;
 
-/// What `text` says.
-pub(super) fn parse(text: &str) -> CliResult<Costs> {
-    match text {
-        "model" => Ok(Costs::Model),
-        "unit" => Ok(Costs::unit()),
-        _ => passes(text).map_err(|why| {
-            CliError::refused(format!("--costs {text:?}: {why}")).hint(
-                "write model, unit, or the passes in ms as f=18.5,i=18.1,w=9.3,comm=0.6 (comm is 0 if left out)",
-            )
-        }),
+impl Costs {
+    /// What `text` says; or what is wrong with it.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "model" => Ok(Self::Model),
+            "unit" => Ok(Self::unit()),
+            _ => passes(text),
+        }
     }
 }
 
@@ -69,8 +66,11 @@ mod tests {
 
     #[test]
     fn unit_is_all_ones() {
-        assert_eq!(parse("f=1,b=1,w=1").unwrap(), Costs::unit());
-        assert_eq!(parse("w=1, i=1, comm=0, f=1").unwrap(), Costs::unit());
+        assert_eq!(Costs::from_text("f=1,b=1,w=1").unwrap(), Costs::unit());
+        assert_eq!(
+            Costs::from_text("w=1, i=1, comm=0, f=1").unwrap(),
+            Costs::unit()
+        );
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
             "f=1e300,i=1,w=1",
             "g=1",
         ] {
-            assert!(parse(text).is_err(), "{text}");
+            assert!(Costs::from_text(text).is_err(), "{text}");
         }
     }
 }
