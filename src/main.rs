@@ -12,9 +12,14 @@ fn main() -> std::process::ExitCode {
 /// Opens the window.
 #[cfg(feature = "desktop")]
 fn open_window(show: shardscope::cli::Show) -> Result<(), String> {
-    let options = shardscope::ui::Options::default();
+    let mut options = shardscope::ui::Options::default();
     let closed = match show {
-        shardscope::cli::Show::Run => shardscope::ui::run(options),
+        shardscope::cli::Show::Run(window) => {
+            options.language = window.language;
+            options.lessons = window.lessons;
+            options.lesson = window.lesson;
+            shardscope::ui::run(options)
+        }
         shardscope::cli::Show::Files(files) => shardscope::ui::view(options, files),
     };
     closed.map_err(|error| error.to_string())

@@ -27,6 +27,25 @@ pub(super) struct Cli {
     /// What to do; the window without it.
     #[command(subcommand)]
     pub(super) verb: Option<Verb>,
+
+    #[command(flatten)]
+    pub(super) window: WindowArgs,
+}
+
+/// How the window opens.
+#[derive(Debug, Default, PartialEq, Args)]
+pub(super) struct WindowArgs {
+    /// The lesson that the window opens with, by its name in `lesson list`
+    #[arg(long, value_name = "ID")]
+    pub(super) lesson: Option<String>,
+
+    /// A folder of lessons of one's own for the window, read again whenever one is saved
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) lessons: Option<PathBuf>,
+
+    /// The language of the window and its lessons: en (the default) or de
+    #[arg(long, value_name = "en|de")]
+    pub(super) language: Option<String>,
 }
 
 /// The commands.

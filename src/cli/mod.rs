@@ -30,12 +30,24 @@ use clap::Parser as _;
 use self::args::Cli;
 use self::error::{CliError, CliResult};
 use self::options::Mode;
+use crate::words::Language;
+
+/// How the window on a run opens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The language of texts.
+    pub language: Language,
+    /// A folder of lessons of one's own.
+    pub lessons: Option<PathBuf>,
+    /// The lesson that is open, by its name.
+    pub lesson: Option<String>,
+}
 
 /// What the window is to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
     /// A run.
-    Run,
+    Run(Window),
     /// Traces in files.
     Files(Vec<PathBuf>),
 }
@@ -52,7 +64,7 @@ pub fn main(open_window: impl FnOnce(Show) -> Result<(), String>) -> ExitCode {
 
 fn dispatch(mode: Mode, open_window: impl FnOnce(Show) -> Result<(), String>) -> CliResult {
     match mode {
-        Mode::Window => open_window(Show::Run).map_err(CliError::failed),
+        Mode::Window(window) => open_window(Show::Run(window)).map_err(CliError::failed),
         Mode::Run(options) => run::run(&options),
         Mode::Simulate(options) => simulate::run(&options),
         Mode::Sweep(options) => sweep::run(&options),

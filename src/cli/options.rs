@@ -5,13 +5,16 @@ use std::path::PathBuf;
 
 use clap::Parser as _;
 
+use super::Window;
 use super::args::{
     Against, Cli, CompareArgs, DeviceArg, LessonSource, LessonVerb, OutputArgs, RunArgs,
     ScheduleArgs, ScheduleFormat, Settings, SimulateArgs, SweepArgs, ThemeArg, Verb, ViewArgs,
+    WindowArgs,
 };
 use super::config;
 use super::error::{CliError, CliResult};
 use crate::export::{Drawing, ExportError, Format, all_own};
+use crate::lesson::{Course, Files};
 use crate::scene::tokens::Theme;
 use crate::scene::{Comparison, Picture, Size};
 use crate::session::{Config, Costs, Fixed, Framework, SweepSpec};
@@ -23,7 +26,7 @@ const MOST_STEPS: u64 = 1_000_000;
 /// What is to be done.
 #[derive(Debug)]
 pub(super) enum Mode {
-    Window,
+    Window(Window),
     Run(Box<RunOptions>),
     Simulate(Box<SimulateOptions>),
     Validate(Answer),
@@ -133,8 +136,14 @@ pub(super) struct Output {
 impl Mode {
     /// What `cli` asks for.
     pub(super) fn new(cli: Cli) -> CliResult<Self> {
+        if cli.verb.is_some() && cli.window != WindowArgs::default() {
+            return Err(CliError::refused(
+                "--lesson, --lessons and --language before a command are for the window, which a command does not open; \
+                 leave them out, or write them after `lesson list` and `lesson show`",
+            ));
+        }
         match cli.verb {
-            None => Ok(Self::Window),
+            None => Window::new(cli.window).map(Self::Window),
             Some(Verb::Run(args)) => RunOptions::new(args).map(|run| Self::Run(Box::new(run))),
             Some(Verb::Simulate(args)) => {
                 if args.validate {
@@ -161,6 +170,40 @@ impl Mode {
             Some(Verb::Lesson(args)) => LessonOptions::new(args.verb).map(Self::Lesson),
             Some(Verb::Devices(args)) => Ok(Self::Devices(Answer::new(args.json))),
         }
+    }
+}
+
+impl Window {
+    fn new(args: WindowArgs) -> CliResult<Self> {
+        let language = language(args.language.as_deref())?;
+        if let Some(folder) = args.lessons.as_ref().filter(|folder| !folder.exists()) {
+            return Err(CliError::unreadable(folder, "there is no such folder"));
+        }
+        let course = match &args.lessons {
+            None => Course::bundled(language),
+            Some(folder) => Files::new(folder)
+                .poll()
+                .unwrap_or_else(|| Ok(Course::default()))
+                .map_err(|error| CliError::unreadable(folder, error))?,
+        };
+        if let Some(id) = args
+            .lesson
+            .as_deref()
+            .filter(|id| course.lesson(id).is_none())
+        {
+            let ids: Vec<&str> = course
+                .lessons
+                .iter()
+                .map(|lesson| lesson.id.as_str())
+                .collect();
+            let message = format!("there is no lesson {id:?}; there are {}", ids.join(", "));
+            return Err(CliError::refused(message));
+        }
+        Ok(Self {
+            language,
+            lessons: args.lessons,
+            lesson: args.lesson,
+        })
     }
 }
 

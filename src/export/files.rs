@@ -33,6 +33,11 @@ pub fn write_picture(
     put(path, &drawn(scene, (title, scale), format)?)
 }
 
+/// Writes `bytes` into a temporary file, and renames that: what was in `path` stays whole if it fails.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
+    put(path, bytes)
+}
+
 fn put(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
     replace(path, bytes).map_err(|source| ExportError::Write {
         path: path.to_owned(),

@@ -1,6 +1,7 @@
 //! Holding a lesson to the engine: every set-up is run, and every answer that the lesson states is looked at.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::expr::{Asked, Formula};
 use super::figures::Source;
@@ -19,10 +20,10 @@ pub struct Checked {
 }
 
 /// A run of a set-up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Made {
     /// Its timeline and figures.
-    pub timeline: Timeline,
+    pub timeline: Arc<Timeline>,
     /// How far its loss is from the one-GPU run's.
     pub loss_apart: Option<f64>,
 }
@@ -33,7 +34,7 @@ impl Made {
         let timeline =
             Timeline::simulated(config, "simulated").map_err(|error| error.to_string())?;
         Ok(Self {
-            timeline,
+            timeline: Arc::new(timeline),
             loss_apart: None,
         })
     }

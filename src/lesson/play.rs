@@ -372,6 +372,11 @@ impl Play {
         text.filled(&|asked| self.figure(block, asked))
     }
 
+    /// The value of a formula of a block, as far as its runs were made.
+    pub fn value(&self, block: usize, formula: &Formula) -> Option<f64> {
+        formula.value(&|asked| self.figure(block, asked)).ok()
+    }
+
     fn figure(&self, block: usize, asked: &Asked) -> Option<f64> {
         let at_hand = self.lesson.run_for(self.progress.page, block);
         let name = asked.run.as_deref().or(at_hand)?;
@@ -390,7 +395,7 @@ impl Play {
     /// How a prediction came out; nothing before it was made and run.
     pub fn verdict(&self, block: usize, predict: &Predict) -> Option<Verdict> {
         let predicted = self.predicted(block)?;
-        let value = |formula: &Formula| formula.value(&|asked| self.figure(block, asked)).ok();
+        let value = |formula: &Formula| self.value(block, formula);
         match (&predict.answer, predicted) {
             (Answer::Number(number), Answered::Number(guess)) => {
                 let figure = value(&number.figure)?;
@@ -446,6 +451,17 @@ impl Play {
     /// The figures of a run that was made before a restart.
     pub fn restore(&mut self, name: &str, made: Arc<Made>) {
         self.runs.insert(name.to_owned(), made);
+    }
+
+    /// How far the loss of a run is from the one-GPU run's, once a step was trained.
+    pub fn learn_loss(&mut self, name: &str, loss_apart: f64) {
+        if let Some(made) = self
+            .runs
+            .get_mut(name)
+            .filter(|made| made.loss_apart.is_none())
+        {
+            Arc::make_mut(made).loss_apart = Some(loss_apart);
+        }
     }
 
     /// Whether everything on a page was done.

@@ -9,6 +9,7 @@ use eframe::egui::{
     self, Align, CentralPanel, Context, Frame, Label, Layout, Margin, RichText, Ui, ViewportCommand,
 };
 
+use crate::scene::fonts::Weight as FontWeight;
 use crate::session::{Command, Config, Session, Snapshot};
 
 use super::bubble_plot::BubblePlot;
@@ -16,6 +17,7 @@ use super::describe::describe;
 use super::dock::Panels;
 use super::export_panel::{ExportPanel, Shown, save, scene};
 use super::kept::Kept;
+use super::lesson::{Classroom, Desk, Teach};
 use super::options::Options;
 use super::pane::{LookedAt, Pane, arranged};
 use super::run::{Run, Source};
@@ -24,8 +26,8 @@ use super::sweep::SweepPanel;
 use super::timeline::Stage;
 use super::traffic::TrafficPanel;
 use super::view::{Dialog, View};
-use super::wish::{Look, Panel, Wish};
-use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
+use super::wish::{Direction, Look, Panel, Travel, Wish};
+use super::{cards, controls, dock, figures, help, keys, lesson, theme, timeline, transport};
 
 /// The window's application. Dropping it ends its session and joins its thread.
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub struct App {
     bubbles: BubblePlot,
     sweep: SweepPanel,
     export: ExportPanel,
+    classroom: Classroom,
 }
 
 impl App {
@@ -70,6 +73,7 @@ impl App {
             bubbles: BubblePlot::default(),
             sweep: SweepPanel::default(),
             export: ExportPanel::default(),
+            classroom: classroom(options),
         }
     }
 
@@ -92,6 +96,22 @@ impl App {
     /// Whether time goes on by itself.
     pub fn is_playing(&self) -> bool {
         self.run.playback().is_playing()
+    }
+
+    /// The lesson that is read, its page, and how many it has.
+    pub fn lesson(&self) -> Option<(&str, usize, usize)> {
+        self.classroom.at()
+    }
+
+    /// Does something with the classroom and all that a lesson works with.
+    fn with_classroom(&mut self, act: impl FnOnce(&mut Classroom, &mut Desk<'_>)) {
+        let mut desk = Desk {
+            run: &mut self.run,
+            view: &mut self.view,
+            pane: &mut self.pane,
+            kept: &mut self.kept,
+        };
+        act(&mut self.classroom, &mut desk);
     }
 
     fn grant(&mut self, wish: Wish, ctx: &Context) {
@@ -139,6 +159,18 @@ impl App {
             Wish::Forget(index) => self.kept.forget(index),
             Wish::ForgetAll => {
                 self.kept.clear();
+            }
+            Wish::Turn(direction) => {
+                let wish = match (self.classroom.reads(), direction) {
+                    (true, Direction::Up) => Wish::Teach(Teach::Forward),
+                    (true, Direction::Down) => Wish::Teach(Teach::Back),
+                    (false, Direction::Up) => Wish::Travel(Travel::StepForward),
+                    (false, Direction::Down) => Wish::Travel(Travel::StepBack),
+                };
+                self.grant(wish, ctx);
+            }
+            Wish::Teach(teach) => {
+                self.with_classroom(|classroom, desk| classroom.grant(teach, desk))
             }
             Wish::Save => self.save(),
             Wish::Copy => {
@@ -213,6 +245,7 @@ impl App {
                 .frame(side)
                 .show(ui, |ui| controls::show(ui, &self.run, &self.view, wishes));
         }
+        self.lay_out_lesson(ui, wishes);
         self.lay_out_dock(ui, wishes);
         let ground = Frame::new()
             .fill(theme::color(palette.background))
@@ -220,6 +253,25 @@ impl App {
         CentralPanel::default()
             .frame(ground)
             .show(ui, |ui| self.lay_out_timeline(ui, wishes));
+    }
+
+    /// The lessons, at the right.
+    fn lay_out_lesson(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
+        if !self.classroom.is_open() {
+            return;
+        }
+        let em = self.view.sizes().body;
+        let side = Frame::new()
+            .fill(theme::color(self.view.palette().panel))
+            .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.5) as i8));
+        let width = lesson::width(&self.view, ui.ctx().content_rect().width());
+        egui::Panel::right("lessons")
+            .exact_size(width)
+            .resizable(false)
+            .frame(side)
+            .show(ui, |ui| {
+                lesson::show(ui, &mut self.classroom, (&self.run, &self.view), wishes);
+            });
     }
 
     fn lay_out_dock(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
@@ -232,7 +284,8 @@ impl App {
         let window = ui.ctx().content_rect().height();
         // A table of layouts takes the panels' room, and so do timelines one above the other.
         let crowded = self.compared_rows() as f32 * em * 1.6 > window * 0.45;
-        let open = !self.view.panels().is_empty() && !self.view.sweeping && !crowded;
+        let covered = self.classroom.covers();
+        let open = !self.view.panels().is_empty() && !self.view.sweeping && !crowded && !covered;
         let panels = if open {
             dock::height(&self.view, window)
         } else {
@@ -250,7 +303,7 @@ impl App {
             .show_separator_line(false)
             .frame(ground)
             .show(ui, |ui| {
-                if let Some(step) = self.run.timeline() {
+                if let Some(step) = self.run.timeline().filter(|_| !covered) {
                     cards::show(ui, &figures::figures(step), &self.view);
                 }
                 if open {
@@ -277,6 +330,10 @@ impl App {
     fn lay_out_timeline(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
         if self.view.sweeping {
             self.sweep.show(ui, &self.run, &self.view, wishes);
+            return;
+        }
+        if self.classroom.covers() {
+            cover(ui, &self.view);
             return;
         }
         ui.horizontal(|ui| {
@@ -309,6 +366,28 @@ impl App {
     }
 }
 
+/// The lessons that the window starts with.
+fn classroom(options: &Options) -> Classroom {
+    let mut classroom = Classroom::new(
+        options.language,
+        options.lessons.as_ref(),
+        options.progress.clone(),
+    );
+    if let Some(id) = &options.lesson {
+        classroom.start(id);
+    }
+    classroom
+}
+
+/// What stands in the timeline's place while it is still to be predicted.
+fn cover(ui: &mut Ui, view: &View) {
+    let palette = view.palette();
+    let text = RichText::new("Covered until you have predicted")
+        .font(theme::font(view.sizes().title(), FontWeight::SemiBold))
+        .color(theme::color(palette.text_weak));
+    ui.centered_and_justified(|ui| ui.label(text));
+}
+
 impl eframe::App for App {
     fn logic(&mut self, ctx: &Context, _frame: &mut eframe::Frame) {
         self.view.dress(ctx);
@@ -321,6 +400,7 @@ impl eframe::App for App {
         if let Some(step) = self.run.timeline() {
             self.pane.turn_to(&step.trace);
         }
+        self.view.teaching = self.classroom.is_open();
         self.view.selecting = self.pane.attention.selects();
         if let Some(first) = self.run.record_of(0) {
             self.bubbles.remember(&first.timeline);
@@ -331,6 +411,7 @@ impl eframe::App for App {
                 self.run.ask(Command::Curve(config));
             }
         }
+        self.with_classroom(|classroom, desk| classroom.follow(desk, ctx));
         let passed = ctx.input(|input| input.stable_dt.max(0.0));
         if self.run.advance(Duration::from_secs_f32(passed)) {
             ctx.request_repaint();

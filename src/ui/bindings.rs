@@ -4,6 +4,7 @@ use eframe::egui::{Key, Modifiers};
 
 use super::edit::Field;
 use super::keys::{Binding, Focus, Group};
+use super::lesson::Teach;
 use super::wish::{Direction, Look, Panel, Show, Travel, Wish};
 
 const NONE: Modifiers = Modifiers::NONE;
@@ -62,17 +63,31 @@ pub(super) static BINDINGS: &[Binding] = &[
     ),
     shared(
         Group::Run,
-        "Shift → or Page down",
-        &[(SHIFT, Key::ArrowRight), (NONE, Key::PageDown)],
+        "Shift →",
+        &[(SHIFT, Key::ArrowRight)],
         Wish::Travel(Travel::StepForward),
         "one training step on; twice leaps",
     ),
     shared(
         Group::Run,
-        "Shift ← or Page up",
-        &[(SHIFT, Key::ArrowLeft), (NONE, Key::PageUp)],
+        "Shift ←",
+        &[(SHIFT, Key::ArrowLeft)],
         Wish::Travel(Travel::StepBack),
         "one training step back",
+    ),
+    shared(
+        Group::Run,
+        "Page down",
+        &[(NONE, Key::PageDown)],
+        Wish::Turn(UP),
+        "the same; in a lesson, the next page",
+    ),
+    shared(
+        Group::Run,
+        "Page up",
+        &[(NONE, Key::PageUp)],
+        Wish::Turn(DOWN),
+        "the same; in a lesson, the page before",
     ),
     shared(
         Group::Run,
@@ -451,6 +466,13 @@ pub(super) static BINDINGS: &[Binding] = &[
         &[(COMMAND, Key::Z)],
         Wish::Undo,
         "undo the last change",
+    ),
+    key(
+        Group::Window,
+        "N",
+        &[(NONE, Key::N)],
+        Wish::Teach(Teach::Toggle),
+        "lessons",
     ),
     key(
         Group::Window,

@@ -21,6 +21,7 @@ mod holdings;
 mod icon;
 mod kept;
 mod keys;
+mod lesson;
 mod loss;
 mod memory;
 mod mesh_view;

@@ -1,7 +1,10 @@
 //! How the window starts.
 
+use std::path::PathBuf;
+
 use crate::scene::tokens::Theme;
 use crate::session::Config;
+use crate::words::Language;
 
 use super::playback::Motion;
 use super::view::TextSize;
@@ -17,6 +20,14 @@ pub struct Options {
     pub text: TextSize,
     /// Whether it plays at once.
     pub motion: Motion,
+    /// The language of texts.
+    pub language: Language,
+    /// A folder of lessons of one's own, in place of those that come with the program.
+    pub lessons: Option<PathBuf>,
+    /// The lesson that is open.
+    pub lesson: Option<String>,
+    /// Where progress in lessons is kept between starts; nowhere if absent.
+    pub progress: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -26,6 +37,10 @@ impl Default for Options {
             theme: Theme::Dark,
             text: TextSize::Desk,
             motion: Motion::Playing,
+            language: Language::English,
+            lessons: None,
+            lesson: None,
+            progress: None,
         }
     }
 }

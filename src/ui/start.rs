@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use eframe::egui::ViewportBuilder;
 
 use super::app::App;
+use super::lesson;
 use super::options::Options;
 use super::viewer::Viewer;
 
@@ -37,7 +38,8 @@ pub enum UiError {
 }
 
 /// Opens the window and returns when it is closed.
-pub fn run(options: Options) -> Result<(), UiError> {
+pub fn run(mut options: Options) -> Result<(), UiError> {
+    options.progress = options.progress.or_else(lesson::place);
     open(Box::new(move |cc| Ok(Box::new(App::new(cc, &options)?))))
 }
 

@@ -5,6 +5,7 @@ use eframe::egui::{Align, Button, Layout, RichText, Ui};
 use crate::scene::fonts::Weight as FontWeight;
 
 use super::icon::{Icon, Weight, icon_button};
+use super::lesson::Teach;
 use super::run::Run;
 use super::theme::{color, font};
 use super::view::{Dialog, TextSize, View};
@@ -103,6 +104,13 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
         wishes.push(Wish::Show(Show::Sweep));
     }
     export_switch(ui, view, wishes);
+    let lessons = ui.add(Button::new("Lessons…").selected(view.teaching));
+    if lessons
+        .on_hover_text("Lessons to read beside the timelines (N)")
+        .clicked()
+    {
+        wishes.push(Wish::Teach(Teach::Toggle));
+    }
 }
 
 /// Keys, colours and text sizes, from the right.

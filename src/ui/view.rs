@@ -43,6 +43,8 @@ pub(super) struct View {
     pub(super) dialog: Option<Dialog>,
     /// The open panels; before anybody has opened or closed one, as many as have room.
     panels: Option<BTreeSet<Panel>>,
+    /// Whether the lessons are open.
+    pub(super) teaching: bool,
     /// Whether something is selected on the timeline, which is then told in a panel.
     pub(super) selecting: bool,
     sizes: Sizes,
@@ -61,6 +63,7 @@ impl View {
             sweeping: false,
             dialog: None,
             panels: None,
+            teaching: false,
             selecting: false,
             sizes: Sizes::DESK,
             room: 3,
@@ -148,6 +151,11 @@ impl View {
             Show::Sweep => self.sweeping = !self.sweeping,
             Show::Export => self.toggle_dialog(Dialog::Export),
         }
+    }
+
+    /// These panels, and no others.
+    pub(super) fn open_panels(&mut self, panels: impl IntoIterator<Item = Panel>) {
+        self.panels = Some(panels.into_iter().collect());
     }
 
     fn toggle_panel(&mut self, panel: Panel) {

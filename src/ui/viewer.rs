@@ -198,7 +198,9 @@ impl Viewer {
             | Wish::Load(_)
             | Wish::Keep
             | Wish::Forget(_)
-            | Wish::ForgetAll => {}
+            | Wish::ForgetAll
+            | Wish::Turn(_)
+            | Wish::Teach(_) => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! What somebody wants: panels and keys collect wishes, and the application grants them in one place.
 
 use super::edit::{Change, Field};
+use super::lesson::Teach;
 use crate::scene::Hit;
 use crate::session::{Config, SweepSpec};
 use crate::trace::Area;
@@ -193,6 +194,10 @@ pub(super) enum Wish {
     Save,
     /// The picture on the clipboard.
     Copy,
+    /// Something of a lesson.
+    Teach(Teach),
+    /// A page of the lesson on or back; a training step where none is read. What remote controls send.
+    Turn(Direction),
     /// The end of the program.
     Close,
 }

@@ -1,0 +1,40 @@
+//! Progress kept between starts, in a file of the user's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::export;
+use crate::lesson::Progress;
+
+/// Where progress is kept: where the system keeps what programs remember. Nowhere if it does not say.
+pub(in crate::ui) fn place() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    let base = if cfg!(windows) {
+        folder("APPDATA")
+    } else if cfg!(target_os = "macos") {
+        folder("HOME").map(|home| home.join("Library/Application Support"))
+    } else {
+        folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")))
+    };
+    base.map(|base| base.join("shardscope").join("progress.json"))
+}
+
+/// What is kept in `path`; nothing if there is no such file, or another program wrote it.
+pub(super) fn read(path: &Path) -> BTreeMap<String, Progress> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Keeps `progress` in `path`. That it cannot is no reason to disturb a reader.
+pub(super) fn write(path: &Path, progress: &BTreeMap<String, Progress>) {
+    let Ok(text) = serde_json::to_vec_pretty(progress) else {
+        return;
+    };
+    let folder = path.parent().map(std::fs::create_dir_all);
+    if folder.is_some_and(|made| made.is_ok()) {
+        drop(export::write_bytes(path, &text));
+    }
+}

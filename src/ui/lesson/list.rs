@@ -1,0 +1,66 @@
+//! The course: all lessons, how long they take, and how far the reader is.
+
+use eframe::egui::{Button, RichText, ScrollArea, Ui, vec2};
+
+use super::{Classroom, Teach};
+use crate::scene::fonts::Weight;
+use crate::ui::theme::{color, font};
+use crate::ui::view::View;
+use crate::ui::wish::Wish;
+
+/// Shows the lessons.
+pub(super) fn show(ui: &mut Ui, classroom: &Classroom, view: &View, wishes: &mut Vec<Wish>) {
+    let sizes = view.sizes();
+    ScrollArea::vertical()
+        .id_salt("lessons")
+        .auto_shrink(false)
+        .show(ui, |ui| {
+            mistakes(ui, classroom, view);
+            for (index, lesson) in classroom.course.lessons.iter().enumerate() {
+                let progress = classroom.progress.get(&lesson.id);
+                let (sign, told) = match progress {
+                    Some(progress) if progress.done => ("✔", "done".to_owned()),
+                    Some(progress) => (
+                        "…",
+                        format!("page {} of {}", progress.page + 1, lesson.pages.len()),
+                    ),
+                    None => ("", format!("{} min", lesson.minutes)),
+                };
+                let title = RichText::new(format!("{}  {}", index + 1, lesson.title))
+                    .font(font(sizes.body, Weight::SemiBold));
+                let button = Button::new(title)
+                    .right_text(RichText::new(format!("{sign} {told}")).small())
+                    .wrap();
+                let row = ui.add(button.min_size(vec2(ui.available_width(), 0.0)));
+                if row.on_hover_text(&lesson.summary).clicked() {
+                    wishes.push(Wish::Teach(Teach::Open(lesson.id.clone())));
+                }
+                ui.label(
+                    RichText::new(&lesson.summary)
+                        .small()
+                        .color(color(view.palette().text_weak)),
+                );
+                ui.add_space(sizes.gap() * 0.6);
+            }
+        });
+}
+
+/// What is wrong with lessons of one's own: file, line, and what was expected.
+pub(super) fn mistakes(ui: &mut Ui, classroom: &Classroom, view: &View) {
+    let why = classroom.files.as_ref().and_then(|(_, why)| why.clone());
+    let mistakes = classroom.course.mistakes.iter().map(ToString::to_string);
+    let all: Vec<String> = why.into_iter().chain(mistakes).collect();
+    if all.is_empty() {
+        return;
+    }
+    let error = color(view.palette().error);
+    ui.label(
+        RichText::new("Lessons with mistakes")
+            .font(font(view.sizes().body, Weight::SemiBold))
+            .color(error),
+    );
+    for mistake in all {
+        ui.label(RichText::new(mistake).small());
+    }
+    ui.add_space(view.sizes().gap());
+}

@@ -1,0 +1,278 @@
+//! Lessons beside the timelines: the course, the lesson that is read, and what it does to the window.
+
+mod blocks;
+mod keep;
+mod list;
+mod outcome;
+mod panel;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use eframe::egui::Context;
+use egui_commonmark::CommonMarkCache;
+
+use crate::lesson::{Answered, Course, Files, Part, Play, Progress};
+use crate::words::Language;
+
+pub(super) use keep::place;
+pub(super) use panel::{show, width};
+pub(super) use stage::Desk;
+
+/// What a reader wants of a lesson.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::ui) enum Teach {
+    /// The panel with the lessons, or no longer.
+    Toggle,
+    /// The lesson of that name.
+    Open(String),
+    /// Back to the list.
+    List,
+    /// The next page.
+    Forward,
+    /// The page before.
+    Back,
+    /// A page.
+    Page(usize),
+    /// A prediction committed.
+    Predict(usize, Answered),
+    /// The run of a block.
+    Run(usize),
+    /// The end of its first step at once.
+    Finish,
+    /// An option of a quiz.
+    Choose(usize, usize),
+    /// One more hint.
+    Hint(usize),
+    /// What a block lights, lit again.
+    Light(usize),
+    /// Another part of the window.
+    Part(Part, Option<String>),
+    /// The page's set-up again.
+    SetUp,
+    /// The lesson from its start, all answers forgotten.
+    Restart,
+}
+
+/// The lessons, and the one that is read.
+#[derive(Debug)]
+pub(in crate::ui) struct Classroom {
+    course: Course,
+    /// A folder of one's own, in place of what comes with the program; and why it cannot be read.
+    files: Option<(Files, Option<String>)>,
+    polled: Option<Instant>,
+    /// Whether the panel is open.
+    open: bool,
+    play: Option<Play>,
+    /// How far the reader is in each lesson.
+    progress: BTreeMap<String, Progress>,
+    /// Where that is kept between starts; nowhere in tests.
+    store: Option<PathBuf>,
+    /// What is typed into blocks, before it is committed.
+    drafts: BTreeMap<usize, Draft>,
+    /// The set-up that is loaded.
+    staged: Option<String>,
+    /// The block whose run is under way.
+    running: Option<usize>,
+    /// How many blocks of the page have been seen, so that each lights what it lights once.
+    lit: usize,
+    text: Texts,
+}
+
+/// What is typed or chosen before it is committed.
+#[derive(Clone, Debug, Default)]
+struct Draft {
+    text: String,
+    choice: Option<usize>,
+    bar: f64,
+    /// Why what was typed is no number.
+    wrong: Option<String>,
+}
+
+/// What laying out Markdown remembers.
+#[derive(Default)]
+struct Texts(CommonMarkCache);
+
+impl std::fmt::Debug for Texts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Texts").finish_non_exhaustive()
+    }
+}
+
+/// How often a folder is looked at for lessons that were saved.
+const POLL: Duration = Duration::from_millis(700);
+
+impl Classroom {
+    /// The lessons in `language`, or of a folder; progress kept in the file `store`.
+    pub(in crate::ui) fn new(
+        language: Language,
+        folder: Option<&PathBuf>,
+        store: Option<PathBuf>,
+    ) -> Self {
+        let progress = store.as_deref().map(keep::read).unwrap_or_default();
+        Self {
+            course: if folder.is_some() {
+                Course::default()
+            } else {
+                Course::bundled(language)
+            },
+            files: folder.map(|folder| (Files::new(folder), None)),
+            polled: None,
+            open: folder.is_some(),
+            play: None,
+            progress,
+            store,
+            drafts: BTreeMap::new(),
+            staged: None,
+            running: None,
+            lit: 0,
+            text: Texts::default(),
+        }
+    }
+
+    /// Whether the panel is open.
+    pub(in crate::ui) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Whether a lesson is read, and not the list.
+    pub(in crate::ui) fn reads(&self) -> bool {
+        self.open && self.play.is_some()
+    }
+
+    /// The lesson that is read and its page, and how many it has.
+    pub(in crate::ui) fn at(&self) -> Option<(&str, usize, usize)> {
+        let play = self.play.as_ref()?;
+        Some((
+            &play.lesson().id,
+            play.progress().page,
+            play.lesson().pages.len(),
+        ))
+    }
+
+    /// Whether the run is covered, as it is still to be predicted.
+    pub(in crate::ui) fn covers(&self) -> bool {
+        self.open && self.play.as_ref().is_some_and(Play::covers)
+    }
+
+    /// Does what a reader wants.
+    pub(in crate::ui) fn grant(&mut self, teach: Teach, desk: &mut Desk<'_>) {
+        match teach {
+            Teach::Toggle => self.open = !self.open,
+            Teach::Open(id) => self.start(&id),
+            Teach::List => self.leave(desk),
+            Teach::Forward => self.turn(desk, |play| play.forward()),
+            Teach::Back => self.turn(desk, |play| play.back()),
+            Teach::Page(page) => self.turn(desk, |play| play.go_to(page)),
+            Teach::SetUp => {
+                self.staged = None;
+                self.running = None;
+            }
+            Teach::Restart => self.turn(desk, |play| {
+                play.restart();
+                true
+            }),
+            Teach::Run(block) => self.run(block, desk),
+            Teach::Finish => self.finish(desk),
+            Teach::Light(block) => self.light(block, desk),
+            Teach::Part(part, at) => desk.open(part, at.as_deref()),
+            Teach::Predict(block, answer) => self.with(|play| play.predict(block, answer)),
+            Teach::Choose(block, option) => self.with(|play| {
+                play.choose(block, option);
+            }),
+            Teach::Hint(block) => self.with(|play| play.hint(block)),
+        }
+        self.remember();
+    }
+
+    fn with(&mut self, act: impl FnOnce(&mut Play)) {
+        if let Some(play) = &mut self.play {
+            act(play);
+        }
+    }
+
+    /// Opens a lesson where its reader was.
+    pub(in crate::ui) fn start(&mut self, id: &str) {
+        let Some(lesson) = self.course.lesson(id) else {
+            return;
+        };
+        let progress = self.progress.get(id).cloned().unwrap_or_default();
+        let mut play = Play::new(lesson.clone(), progress);
+        stage::restore(&mut play);
+        self.play = Some(play);
+        self.open = true;
+        self.forget_page();
+        self.staged = None;
+    }
+
+    fn leave(&mut self, desk: &mut Desk<'_>) {
+        self.remember();
+        self.play = None;
+        self.forget_page();
+        self.staged = None;
+        desk.kept.clear();
+    }
+
+    fn turn(&mut self, desk: &mut Desk<'_>, act: impl FnOnce(&mut Play) -> bool) {
+        if self.play.as_mut().is_some_and(act) {
+            self.forget_page();
+            self.staged = None;
+            desk.kept.clear();
+            desk.pane.attention.clear();
+        }
+    }
+
+    fn forget_page(&mut self) {
+        self.drafts.clear();
+        self.running = None;
+        self.lit = 0;
+    }
+
+    /// Keeps the progress, if it has changed.
+    fn remember(&mut self) {
+        let Some(play) = &self.play else {
+            return;
+        };
+        let id = &play.lesson().id;
+        if self.progress.get(id) != Some(play.progress()) {
+            self.progress.insert(id.clone(), play.progress().clone());
+            if let Some(store) = &self.store {
+                keep::write(store, &self.progress);
+            }
+        }
+    }
+
+    /// Reads lessons again that were saved.
+    fn poll(&mut self, ctx: &Context) {
+        let Some((files, wrong)) = &mut self.files else {
+            return;
+        };
+        let due = self.polled.is_none_or(|polled| polled.elapsed() >= POLL);
+        if due {
+            self.polled = Some(Instant::now());
+            match files.poll() {
+                None => {}
+                Some(Ok(course)) => {
+                    *wrong = None;
+                    self.course = course;
+                    let again = self
+                        .play
+                        .as_ref()
+                        .and_then(|play| self.course.lesson(&play.lesson().id))
+                        .cloned();
+                    if let Some((play, lesson)) = self.play.as_mut().zip(again)
+                        && *play.lesson() != lesson
+                    {
+                        play.reload(lesson);
+                        stage::restore(play);
+                        self.staged = None;
+                    }
+                }
+                Some(Err(error)) => *wrong = Some(error.to_string()),
+            }
+        }
+        ctx.request_repaint_after(POLL);
+    }
+}
