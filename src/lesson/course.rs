@@ -9,11 +9,90 @@ use super::{Lesson, Mistake};
 use crate::words::Language;
 
 /// The lessons that come with the program: each file's name, and its text in each language.
-const BUNDLED: &[(&str, &str, Option<&str>)] = &[(
-    "lessons/03-pipeline-bubble.md",
-    include_str!("../../lessons/03-pipeline-bubble.md"),
-    None,
-)];
+const BUNDLED: &[(&str, &str, Option<&str>)] = &[
+    (
+        "lessons/01-why-split.md",
+        include_str!("../../lessons/01-why-split.md"),
+        Some(include_str!("../../lessons/de/01-why-split.md")),
+    ),
+    (
+        "lessons/02-data-parallel.md",
+        include_str!("../../lessons/02-data-parallel.md"),
+        Some(include_str!("../../lessons/de/02-data-parallel.md")),
+    ),
+    (
+        "lessons/03-pipeline-bubble.md",
+        include_str!("../../lessons/03-pipeline-bubble.md"),
+        Some(include_str!("../../lessons/de/03-pipeline-bubble.md")),
+    ),
+    (
+        "lessons/04-micro-batches.md",
+        include_str!("../../lessons/04-micro-batches.md"),
+        Some(include_str!("../../lessons/de/04-micro-batches.md")),
+    ),
+    (
+        "lessons/05-gpipe-and-1f1b.md",
+        include_str!("../../lessons/05-gpipe-and-1f1b.md"),
+        Some(include_str!("../../lessons/de/05-gpipe-and-1f1b.md")),
+    ),
+    (
+        "lessons/06-tensor-parallel.md",
+        include_str!("../../lessons/06-tensor-parallel.md"),
+        Some(include_str!("../../lessons/de/06-tensor-parallel.md")),
+    ),
+    (
+        "lessons/07-heads-and-vocabulary.md",
+        include_str!("../../lessons/07-heads-and-vocabulary.md"),
+        Some(include_str!("../../lessons/de/07-heads-and-vocabulary.md")),
+    ),
+    (
+        "lessons/08-collectives-and-rings.md",
+        include_str!("../../lessons/08-collectives-and-rings.md"),
+        Some(include_str!("../../lessons/de/08-collectives-and-rings.md")),
+    ),
+    (
+        "lessons/09-overlap.md",
+        include_str!("../../lessons/09-overlap.md"),
+        Some(include_str!("../../lessons/de/09-overlap.md")),
+    ),
+    (
+        "lessons/10-interleaving-and-zero-bubble.md",
+        include_str!("../../lessons/10-interleaving-and-zero-bubble.md"),
+        Some(include_str!(
+            "../../lessons/de/10-interleaving-and-zero-bubble.md"
+        )),
+    ),
+    (
+        "lessons/11-hybrids.md",
+        include_str!("../../lessons/11-hybrids.md"),
+        Some(include_str!("../../lessons/de/11-hybrids.md")),
+    ),
+    (
+        "lessons/12-choosing.md",
+        include_str!("../../lessons/12-choosing.md"),
+        Some(include_str!("../../lessons/de/12-choosing.md")),
+    ),
+    (
+        "lessons/13-zero-and-fsdp.md",
+        include_str!("../../lessons/13-zero-and-fsdp.md"),
+        Some(include_str!("../../lessons/de/13-zero-and-fsdp.md")),
+    ),
+    (
+        "lessons/14-reading-a-trace.md",
+        include_str!("../../lessons/14-reading-a-trace.md"),
+        Some(include_str!("../../lessons/de/14-reading-a-trace.md")),
+    ),
+    (
+        "lessons/15-stragglers.md",
+        include_str!("../../lessons/15-stragglers.md"),
+        Some(include_str!("../../lessons/de/15-stragglers.md")),
+    ),
+    (
+        "lessons/16-summary.md",
+        include_str!("../../lessons/16-summary.md"),
+        Some(include_str!("../../lessons/de/16-summary.md")),
+    ),
+];
 
 /// Lessons in their order.
 #[derive(Clone, Debug, Default)]

@@ -62,7 +62,7 @@ pub const OF_RUN: [Known; 14] = [
     ),
     (
         "pp_bytes",
-        "bytes sent between neighbouring stages in a step, of one pair",
+        "bytes sent between stages in a step, there and back, of one pipeline",
     ),
     (
         "loss_apart",

@@ -292,3 +292,6 @@ impl Text {
         self.0.iter().map(piece).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -205,40 +205,56 @@ impl Play {
         }
     }
 
-    /// Whether the run is covered: it is still to be predicted.
+    /// Whether the run is covered: it is still to be predicted, or was not run since. What was run on the same page before
+    /// stays to be seen, as the next set-up is loaded only when it is run.
     pub fn covers(&self) -> bool {
-        let last = self.seen().last().map(|(index, _)| *index);
         let page = self.page();
-        let predicts = |block: &Block| matches!(block.content, Content::Predict(_));
+        let ran = (0..page.blocks.len()).any(|block| self.is_made(block));
         let runs = |block: &Block| matches!(block.content, Content::Run(_));
-        last.is_some_and(|last| {
-            let open = self.stops_at(last);
-            let before = page.blocks[..=last].iter().any(predicts);
-            open && before && page.blocks[last..].iter().any(runs)
-        })
+        let first = page.blocks.iter().position(runs);
+        let predicts = |block: &Block| matches!(block.content, Content::Predict(_));
+        let before = first.is_some_and(|first| page.blocks[..first].iter().any(predicts));
+        before && !ran
     }
 
-    /// What is set up where the reader is: the last set-up or run that is seen, on this page or before it.
+    /// What is set up where the reader is: the last run of this page that was made, else what it sets up first, else what
+    /// pages before it did.
     pub fn setup(&self) -> Option<&Setup> {
-        let named = |content: &Content| match content {
-            Content::Setup(setup) => Some(setup.name.clone()),
-            Content::Run(run) => Some(run.of.clone()),
-            Content::Task(task) => Some(task.start.clone()),
-            Content::Text(_)
-            | Content::Predict(_)
-            | Content::Light(_)
-            | Content::Quiz(_)
-            | Content::Open(_) => None,
-        };
-        let here = self
-            .seen()
-            .into_iter()
-            .rev()
-            .map(|(_, block)| &block.content);
+        let mut name = None;
+        let mut ran = false;
+        for (index, block) in self.seen() {
+            match &block.content {
+                Content::Run(run) if self.is_made(index) => {
+                    (name, ran) = (Some(run.of.as_str()), true);
+                }
+                Content::Run(run) if !ran => name = Some(run.of.as_str()),
+                Content::Setup(setup) if !ran => name = Some(setup.name.as_str()),
+                Content::Task(task) if !ran => name = Some(task.start.as_str()),
+                Content::Run(_)
+                | Content::Setup(_)
+                | Content::Task(_)
+                | Content::Text(_)
+                | Content::Predict(_)
+                | Content::Light(_)
+                | Content::Quiz(_)
+                | Content::Open(_) => {}
+            }
+        }
         let earlier = self.lesson.pages[..self.progress.page].iter().rev();
-        let earlier = earlier.flat_map(|page| page.blocks.iter().rev().map(|block| &block.content));
-        let name = here.chain(earlier).find_map(named)?;
-        self.lesson.setup(&name)
+        let mut earlier = earlier.flat_map(|page| page.blocks.iter().rev());
+        let before = || {
+            earlier.find_map(|block| match &block.content {
+                Content::Run(run) => Some(run.of.as_str()),
+                Content::Setup(setup) => Some(setup.name.as_str()),
+                Content::Task(_)
+                | Content::Text(_)
+                | Content::Predict(_)
+                | Content::Light(_)
+                | Content::Quiz(_)
+                | Content::Open(_) => None,
+            })
+        };
+        self.lesson.setup(name.or_else(before)?)
     }
 
     /// The prediction of a block.

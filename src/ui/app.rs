@@ -88,6 +88,11 @@ impl App {
         self.run.config()
     }
 
+    /// Another configuration as a whole, as if the controls had been set to it; whether it can be.
+    pub fn load(&mut self, config: Config) -> bool {
+        self.run.load(config)
+    }
+
     /// What is looked at in the timeline; nothing before there is one.
     pub fn looked_at(&self) -> Option<LookedAt> {
         Some(self.pane.looked_at(&self.run.timeline()?.trace))

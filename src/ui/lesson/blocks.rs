@@ -95,11 +95,30 @@ impl Reader<'_> {
     }
 
     fn markdown(&self, ui: &mut Ui, classroom: &mut Classroom, text: &str) {
-        ui.push_id(text.len(), |ui| {
-            // Egui's strong text is a colour, not a weight.
-            let strong = color(self.view.palette().accent);
-            ui.visuals_mut().widgets.active.fg_stroke.color = strong;
-            CommonMarkViewer::new().show(ui, &mut classroom.text.0, text);
+        // What is only shown stands in a frame of its own: the viewer's has a sign that the program's fonts lack.
+        for (place, part) in text.split("```").enumerate() {
+            if place % 2 == 1 {
+                let code = part.split_once('\n').map_or(part, |(_, code)| code);
+                self.code(ui, code.trim_end());
+            } else if !part.trim().is_empty() {
+                ui.push_id((place, part.len()), |ui| {
+                    // Egui's strong text is a colour, not a weight.
+                    let strong = color(self.view.palette().accent);
+                    ui.visuals_mut().widgets.active.fg_stroke.color = strong;
+                    CommonMarkViewer::new().show(ui, &mut classroom.text.0, part);
+                });
+            }
+        }
+    }
+
+    fn code(&self, ui: &mut Ui, code: &str) {
+        let frame = Frame::new()
+            .fill(color(self.view.palette().background))
+            .corner_radius(self.view.sizes().panel_radius())
+            .inner_margin(Margin::same((self.view.sizes().body * 0.5) as i8));
+        frame.show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ui.label(RichText::new(code).monospace());
         });
     }
 
@@ -170,6 +189,7 @@ impl Reader<'_> {
                 .custom_parser(move |text| typed(text, style).ok());
             ui.spacing_mut().slider_width = ui.available_width() * 0.6;
             ui.add(slider)
+                .accessible_name("Your prediction")
                 .on_hover_text("Draw the bar as long as you think it is");
             let guess = draft.bar;
             return ui
@@ -183,7 +203,7 @@ impl Reader<'_> {
                 let field = TextEdit::singleline(&mut draft.text)
                     .desired_width(width)
                     .hint_text(unit(number.style));
-                let field = ui.add(field);
+                let field = ui.add(field).accessible_name("Your prediction");
                 let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
                 ui.label(RichText::new(unit(number.style)).weak());
                 ui.button("Commit").clicked() || entered
@@ -248,8 +268,8 @@ impl Reader<'_> {
             let tried = chosen.contains(&index);
             let sign = match (tried, choice.right) {
                 (false, _) => "",
-                (true, true) => "✔ ",
-                (true, false) => "✘ ",
+                (true, true) => "✓ ",
+                (true, false) => "✗ ",
             };
             if ui.radio(tried, format!("{sign}{text}")).clicked() {
                 wishes.push(Wish::Teach(Teach::Choose(self.block, index)));
@@ -288,7 +308,7 @@ impl Reader<'_> {
             let now = source(self.run, timeline);
             for (part, reached) in self.play.parts(task, now) {
                 let (sign, tint) = if reached {
-                    ("✔", palette.accent)
+                    ("✓", palette.accent)
                 } else {
                     ("○", palette.text_weak)
                 };
@@ -310,7 +330,7 @@ impl Reader<'_> {
             .button(RichText::new("Back to the start of the task").small())
             .clicked()
         {
-            wishes.push(Wish::Teach(Teach::SetUp));
+            wishes.push(Wish::Teach(Teach::SetUp(self.block)));
         }
     }
 

@@ -19,7 +19,7 @@ pub(super) fn show(ui: &mut Ui, classroom: &Classroom, view: &View, wishes: &mut
             for (index, lesson) in classroom.course.lessons.iter().enumerate() {
                 let progress = classroom.progress.get(&lesson.id);
                 let (sign, told) = match progress {
-                    Some(progress) if progress.done => ("✔", "done".to_owned()),
+                    Some(progress) if progress.done => ("✓", "done".to_owned()),
                     Some(progress) => (
                         "…",
                         format!("page {} of {}", progress.page + 1, lesson.pages.len()),

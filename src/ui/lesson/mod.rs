@@ -50,8 +50,8 @@ pub(in crate::ui) enum Teach {
     Light(usize),
     /// Another part of the window.
     Part(Part, Option<String>),
-    /// The page's set-up again.
-    SetUp,
+    /// Where the task of a block starts from.
+    SetUp(usize),
     /// The lesson from its start, all answers forgotten.
     Restart,
 }
@@ -166,10 +166,7 @@ impl Classroom {
             Teach::Forward => self.turn(desk, |play| play.forward()),
             Teach::Back => self.turn(desk, |play| play.back()),
             Teach::Page(page) => self.turn(desk, |play| play.go_to(page)),
-            Teach::SetUp => {
-                self.staged = None;
-                self.running = None;
-            }
+            Teach::SetUp(block) => self.set_up(block, desk),
             Teach::Restart => self.turn(desk, |play| {
                 play.restart();
                 true

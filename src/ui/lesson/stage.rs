@@ -146,6 +146,21 @@ impl Classroom {
         self.running = Some(block);
     }
 
+    /// Loads what a task starts from.
+    pub(super) fn set_up(&mut self, block: usize, desk: &mut Desk<'_>) {
+        let Some(play) = &self.play else {
+            return;
+        };
+        let Some(Content::Task(task)) = play.page().blocks.get(block).map(|block| &block.content)
+        else {
+            return;
+        };
+        if let Some(setup) = play.lesson().setup(&task.start) {
+            desk.set_up(setup);
+            self.running = None;
+        }
+    }
+
     /// To the end of the first step at once.
     pub(super) fn finish(&mut self, desk: &mut Desk<'_>) {
         desk.run.travel(Travel::StepEnd);
