@@ -9,6 +9,7 @@ pub mod engine;
 #[cfg(feature = "desktop")]
 pub mod export;
 pub mod hardware;
+pub mod lesson;
 pub mod mesh;
 pub mod model;
 pub mod plan;
