@@ -1,5 +1,6 @@
 //! What somebody wants: panels and keys collect wishes, and the application grants them in one place.
 
+use super::builder::Build;
 use super::edit::{Change, Field};
 use crate::scene::Hit;
 use crate::session::{Config, SweepSpec};
@@ -146,6 +147,8 @@ pub(super) enum Show {
     Export,
     /// Every legal layout in the timeline's place, or no longer.
     Sweep,
+    /// A schedule built by hand in the timeline's place, or no longer.
+    Builder,
 }
 
 /// What somebody wants.
@@ -193,6 +196,8 @@ pub(super) enum Wish {
     Save,
     /// The picture on the clipboard.
     Copy,
+    /// Something on the board of a schedule built by hand.
+    Build(Build),
     /// The end of the program.
     Close,
 }

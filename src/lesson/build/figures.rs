@@ -88,6 +88,12 @@ impl Board {
         first.map_or(0, |first| self.free_at(rank) - first.start)
     }
 
+    /// What a rank has in flight after all that is on its row: F's whose I or B is not placed.
+    pub fn held(&self, rank: usize) -> usize {
+        let row = self.rows()[rank].iter();
+        row.fold(0, |held, &placed| counted(held, placed))
+    }
+
     fn peak(&self, rank: usize) -> usize {
         let mut held = 0;
         let all = self.rows()[rank].iter().map(|&placed| {

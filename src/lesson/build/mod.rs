@@ -13,6 +13,7 @@ mod level;
 mod progress;
 mod recognise;
 mod reference;
+mod rules;
 mod run;
 
 pub use board::{Board, Placed, Ready};
