@@ -171,6 +171,38 @@ fn a_click_on_a_row_places_what_is_chosen_or_says_why_a_block_is_there() {
 }
 
 #[test]
+fn a_pass_is_dragged_to_its_time() {
+    let mut harness = small();
+    let chip = harness.get_by_label("Place F1 on GPU 0").rect().center();
+    let own = harness.get_by_label("Row of GPU 0: nothing placed").rect();
+    let other = harness.get_by_label("Row of GPU 1: nothing placed").rect();
+    let unit = (own.width() - 7.0 * 14.0) / 10.0;
+    let x = own.left() + 7.0 * 14.0 + 2.5 * unit;
+    drag(&mut harness, chip, pos2(x, other.center().y));
+    assert_eq!(said(&harness), "Stage 0 is not GPU 1's: GPU 0 holds it.");
+    press(&mut harness, &[Key::ArrowUp]);
+    drag(&mut harness, chip, pos2(x, own.center().y));
+    harness.get_by_label("Row of GPU 0: F1 at 2");
+}
+
+fn drag(harness: &mut Harness<'static, App>, from: Pos2, to: Pos2) {
+    harness.event(Event::PointerMoved(from));
+    harness.run_steps(2);
+    for (at, pressed) in [(from, true), (to, false)] {
+        harness.event(Event::PointerMoved(at));
+        harness.step();
+        harness.event(Event::PointerButton {
+            pos: at,
+            button: PointerButton::Primary,
+            pressed,
+            modifiers: Modifiers::NONE,
+        });
+        harness.step();
+    }
+    harness.run_steps(3);
+}
+
+#[test]
 fn illegal_moves_are_told_in_words() {
     let mut harness = small();
     click(&mut harness, "Place B1 on GPU 0");
@@ -256,7 +288,7 @@ fn an_order_is_saved_and_opened_and_a_hanging_one_refused() {
     assert_eq!(text, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
     click(&mut harness, "Open CSV");
     assert_eq!(harness.state().board().score(), Some(9));
-    assert_eq!(harness.state().board().level().name, "Free");
+    assert_eq!(harness.state().board().level().name, "A free board");
     std::fs::write(&path, "0F0,0B0,0F1,0B1\n1F1,1F0,1B1,1B0").unwrap();
     click(&mut harness, "Open CSV");
     assert!(
@@ -270,7 +302,7 @@ fn an_order_is_saved_and_opened_and_a_hanging_one_refused() {
 #[test]
 fn a_free_board_starts_from_any_schedule() {
     let mut harness = small();
-    click(&mut harness, "Level Free: Free");
+    click(&mut harness, "Level Free: A free board");
     harness.get_by_label("Grid of 4 GPUs: 0 passes placed, 64 left");
     click(&mut harness, "Start from the schedule");
     assert_eq!(harness.state().board().score(), Some(33));

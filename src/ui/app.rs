@@ -27,7 +27,7 @@ use super::sweep::SweepPanel;
 use super::timeline::Stage;
 use super::traffic::TrafficPanel;
 use super::view::{Dialog, Middle, View};
-use super::wish::{Look, Panel, Travel, Wish};
+use super::wish::{Look, Panel, Show, Travel, Wish};
 use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
 
 /// The window's application. Dropping it ends its session and joins its thread.
@@ -371,7 +371,15 @@ impl App {
 
 /// Keys that are known while a schedule is built.
 fn of_building(binding: &Binding) -> bool {
-    matches!(binding.group, Group::Building | Group::Window)
+    let of_run = matches!(
+        binding.wish,
+        Wish::Show(Show::Panel(_) | Show::Controls | Show::Builder)
+    );
+    match binding.group {
+        Group::Building => true,
+        Group::Window => !of_run,
+        Group::Run | Group::Timeline | Group::Layout => false,
+    }
 }
 
 /// Keys that are known otherwise.

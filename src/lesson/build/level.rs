@@ -235,7 +235,7 @@ impl Level {
     /// No rules but the pipeline's own, and nothing to place yet.
     fn open() -> Self {
         Self {
-            name: "Free".into(),
+            name: "A free board".into(),
             goal: "Build any order of work. Nothing is capped, and each backward pass may be whole (B) or in two (I, then W)."
                 .into(),
             concept: "A pass can start when its input is there: F follows F of the stage before, B or I follows that of the \

@@ -31,7 +31,7 @@ impl Likeness {
     pub fn words(&self) -> String {
         match self {
             Self::Empty => "Nothing is placed yet".to_owned(),
-            Self::SoFar(kinds) => format!("So far like {}", titles(kinds, " or ")),
+            Self::SoFar(kinds) => format!("So far like {}", titles(kinds, ", ")),
             Self::Same(kinds) => match kinds.as_slice() {
                 [kind] => format!("This is {}, action for action", kind.title()),
                 kinds => format!("This is {}: the same here", titles(kinds, " and ")),

@@ -19,8 +19,8 @@ pub struct Reference {
 }
 
 impl Level {
-    /// The known schedules for the level's ranks, stages and micro-batches, whatever its other rules; none with passes that
-    /// overlap.
+    /// The known schedules for the level's ranks, stages, micro-batches and kinds of passes, whatever its memory; none with
+    /// passes that overlap.
     pub(super) fn known(&self) -> Vec<(ScheduleKind, Schedule)> {
         let chunks = self.chunks();
         let build = |kind: ScheduleKind| {
@@ -34,20 +34,16 @@ impl Level {
                 && stages.all(|stage| schedule.holder(stage) == self.holders[stage]);
             let turns = || schedule.rows().iter().flatten();
             let single = turns().all(|turn| matches!(turn, Turn::One(_)));
-            (fits && single).then_some((kind, schedule))
+            let actions = turns().flat_map(Turn::actions);
+            let own = actions.map(|action| action.pass).all(|pass| self.has(pass));
+            (fits && single && own).then_some((kind, schedule))
         };
         ScheduleKind::ALL.into_iter().filter_map(build).collect()
     }
 
     /// The known schedules that keep to all its rules, the best first.
     pub fn references(&self) -> Vec<Reference> {
-        let known = self.known().into_iter().filter(|(_, schedule)| {
-            let actions = schedule.rows().iter().flatten().flat_map(Turn::actions);
-            let passes = |pass| self.backward.passes().contains(&pass);
-            // What is in two where both ways are open, or whole, is as the schedule has it.
-            let mut passes_of = actions.map(|action| action.pass);
-            passes_of.all(passes)
-        });
+        let known = self.known().into_iter();
         let references = known.filter_map(|(kind, schedule)| {
             let board = Board::with_order(self.clone(), &schedule).ok()?;
             let score = board.score()?;

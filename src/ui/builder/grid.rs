@@ -2,195 +2,23 @@
 
 use eframe::egui::{Id, Pos2, Rect as Area, Role, ScrollArea, Sense, Ui, Vec2, WidgetInfo, vec2};
 
-use crate::lesson::build::{Board, Level, Measure, Placed, Reference, short};
-use crate::scene::fonts::{CAP_HEIGHT, Weight, width};
-use crate::scene::tokens::{Palette, Sizes};
-use crate::scene::{Anchor, Colour, Hatch, Point, Quad, Rect, Scene, Shape, Size, Stroke, Text};
+use crate::lesson::build::{Measure, Placed, Reference, short};
+use crate::scene::fonts::Weight;
+use crate::scene::tokens::Sizes;
+use crate::scene::{Anchor, Point, Quad, Rect, Scene, Shape, Size, Stroke};
 use crate::schedule::Action;
 use crate::ui::paint::Painted;
 use crate::ui::view::View;
 use crate::ui::wish::Wish;
 
+use super::canvas::{Canvas, HEADING, Places, SMALL, draw_axis, draw_par, draw_reference};
 use super::{Aid, Build, Builder, wish};
 
 /// How wide the rows' names are, how high the axis, and a row at least and at most, in body-text sizes.
 const NAMES: f32 = 7.0;
 const AXIS: f32 = 1.5;
 const LEAST: f32 = 1.7;
-const MOST: f32 = 4.6;
-/// A row of the reference, and the line over it.
-const SMALL: f32 = 1.7;
-const HEADING: f32 = 2.0;
-/// How much of a row its blocks take.
-const BLOCK: f32 = 0.84;
-
-/// Where things lie, from the grid's top left.
-#[derive(Clone, Copy)]
-struct Places {
-    width: f32,
-    /// Where time 0 is, and how wide a unit.
-    left: f32,
-    unit: f32,
-    /// The last unit that is seen.
-    to: u32,
-    top: f32,
-    pitch: f32,
-    sizes: Sizes,
-}
-
-impl Places {
-    fn x(&self, time: u32) -> f32 {
-        self.left + time as f32 * self.unit
-    }
-
-    /// A row's rectangle from `from` to `to`.
-    fn rect(&self, row: usize, from: u32, to: u32) -> Rect {
-        let high = self.pitch * BLOCK;
-        let y = self.top + row as f32 * self.pitch + (self.pitch - high) / 2.0;
-        Rect::new(self.x(from), y, (to - from) as f32 * self.unit, high)
-    }
-
-    fn row(&self, row: usize) -> Rect {
-        Rect::new(
-            0.0,
-            self.top + row as f32 * self.pitch,
-            self.width,
-            self.pitch,
-        )
-    }
-}
-
-/// What is drawn, and in which colours.
-struct Canvas<'a> {
-    shapes: Vec<Shape>,
-    palette: &'a Palette,
-    level: &'a Level,
-}
-
-impl Canvas<'_> {
-    fn quad(&mut self, quad: Quad) {
-        self.shapes.push(Shape::Quad(quad));
-    }
-
-    fn text(
-        &mut self,
-        at: Point,
-        anchor: Anchor,
-        (size, weight): (f32, Weight),
-        (colour, words): (Colour, &str),
-    ) {
-        self.shapes.push(Shape::Text(Text {
-            at: Point::new(at.x, at.y + size * CAP_HEIGHT / 2.0),
-            anchor,
-            size,
-            weight,
-            colour,
-            words: words.to_owned(),
-        }));
-    }
-
-    fn colour(&self, action: Action) -> Colour {
-        let rank = self.level.holders[action.stage as usize];
-        let mut stages = self.level.stages_of(rank);
-        let chunk = stages.position(|stage| stage == action.stage as usize);
-        self.palette.pass_of_chunk(action.pass, chunk.unwrap_or(0))
-    }
-
-    /// A pass with its letter and micro-batch, and its stage where a rank has several.
-    fn block(&mut self, rect: Rect, action: Action, sizes: Sizes) {
-        let fill = self.colour(action);
-        let inner = Rect::new(
-            rect.x + 0.5,
-            rect.y,
-            (rect.width - 1.0).max(1.0),
-            rect.height,
-        );
-        let radius = sizes.radius().min(rect.width / 4.0);
-        self.quad(Quad::new(inner, fill).rounded(radius));
-        self.name(inner, action, self.palette.text_on(fill), sizes);
-    }
-
-    fn name(&mut self, rect: Rect, action: Action, ink: Colour, sizes: Sizes) {
-        let name = short(action);
-        let full = (rect.height * 0.62).min(sizes.body * 1.12);
-        let fitting = [1.0, 0.86, 0.74, 0.62]
-            .map(|share| share * full)
-            .into_iter()
-            .find(|&size| width(&name, size, Weight::SemiBold) < rect.width - 2.0);
-        let Some(size) = fitting.filter(|&size| size >= sizes.body * 0.5) else {
-            return;
-        };
-        let stage = format!("stage {}", action.stage);
-        let terse = format!("s{}", action.stage);
-        let below = size * 0.72;
-        let chunks = self.level.chunks() > 1 && rect.height > size + below * 1.9;
-        let lower = [stage, terse]
-            .into_iter()
-            .filter(|_| chunks)
-            .find(|text| width(text, below, Weight::Regular) < rect.width - 2.0);
-        let middle = rect.centre();
-        let rise = if lower.is_some() { size * 0.5 } else { 0.0 };
-        let at = Point::new(middle.x, middle.y - rise);
-        self.text(at, Anchor::Middle, (size, Weight::SemiBold), (ink, &name));
-        if let Some(text) = lower {
-            let at = Point::new(middle.x, middle.y + size * 0.62);
-            self.text(at, Anchor::Middle, (below, Weight::Regular), (ink, &text));
-        }
-    }
-
-    /// Where a pass would come.
-    fn ghost(&mut self, rect: Rect, action: Action, sizes: Sizes) {
-        let palette = self.palette;
-        let colour = self.colour(action);
-        let fill = colour.faded(0.28).over(palette.background);
-        let stroke = Stroke::solid(2.0, colour);
-        let inner = rect.grown(-1.0);
-        self.quad(
-            Quad::new(inner, fill)
-                .outlined(stroke)
-                .rounded(sizes.radius()),
-        );
-        self.name(inner, action, palette.text, sizes);
-    }
-
-    /// A row of a board: its bubble and its blocks.
-    fn row(&mut self, board: &Board, rank: usize, (row, places): (usize, &Places)) {
-        let palette = self.palette;
-        let bed = places.rect(row, 0, places.to);
-        self.quad(Quad::new(bed, palette.track).rounded(places.sizes.radius()));
-        for (from, to) in gaps(board, rank) {
-            let hatch = Hatch::Bubble(palette.bubble);
-            let quad = Quad::new(places.rect(row, from, to), palette.bubble_bed).hatched(hatch);
-            self.quad(quad);
-        }
-        for &placed in &board.rows()[rank] {
-            let rect = places.rect(row, placed.start, board.end(placed));
-            self.block(rect, placed.action, places.sizes);
-        }
-    }
-}
-
-/// When a rank does nothing: between its passes, and where the whole counts before and after them.
-fn gaps(board: &Board, rank: usize) -> Vec<(u32, u32)> {
-    let row = &board.rows()[rank];
-    let whole = board.level().measure == Measure::Makespan;
-    let mut at = match row.first() {
-        Some(first) if !whole => first.start,
-        Some(_) | None => 0,
-    };
-    let mut gaps = Vec::new();
-    for &placed in row {
-        if placed.start > at {
-            gaps.push((at, placed.start));
-        }
-        at = board.end(placed);
-    }
-    if whole && board.is_complete() {
-        let end = board.figures().makespan;
-        gaps.extend((end > at).then_some((at, end)));
-    }
-    gaps
-}
+const MOST: f32 = 9.0;
 
 impl Builder {
     /// Shows the grid in room of `size`.
@@ -206,7 +34,7 @@ impl Builder {
         ScrollArea::vertical()
             .id_salt("grid")
             .max_height(size.y)
-            .auto_shrink([false, false])
+            .auto_shrink([false, true])
             .show(ui, |ui| {
                 let room = vec2(places.width, own + below);
                 let (area, response) = ui.allocate_exact_size(room, Sense::hover());
@@ -288,10 +116,16 @@ impl Builder {
         let bar = Rect::new(chosen.x, chosen.y, places.sizes.body * 0.25, chosen.height);
         canvas.quad(Quad::new(bar, palette.accent));
         for rank in 0..board.level().ranks {
+            canvas.bed((rank, places));
+        }
+        let par = self
+            .par()
+            .filter(|_| board.level().measure == Measure::Makespan);
+        draw_axis(canvas, places, (par, board.level().ranks));
+        for rank in 0..board.level().ranks {
             self.row_name(canvas, rank, places);
             canvas.row(board, rank, (rank, places));
         }
-        draw_axis(canvas, places, board.level().ranks);
         if let Some((action, start)) = self.ghost() {
             let end = start + board.level().times.of(action.pass);
             canvas.ghost(places.rect(self.rank, start, end), action, places.sizes);
@@ -311,9 +145,7 @@ impl Builder {
         if self.shows(Aid::Path) {
             self.draw_path(canvas, places);
         }
-        if board.level().measure == Measure::Makespan
-            && let Some(par) = self.par()
-        {
+        if let Some(par) = par {
             draw_par(canvas, places, (par, board.level().ranks));
         }
     }
@@ -393,6 +225,11 @@ impl Builder {
             let name = self.row_described(rank);
             response.widget_info(|| WidgetInfo::labeled(Role::Button, true, name.as_str()));
             let at = |at: Pos2| (at.x - area.min.x - places.left) / places.unit;
+            let dropped = response.dnd_release_payload::<Action>();
+            if let Some((action, at)) = dropped.zip(pointer(ui).map(at)) {
+                let time = at.max(0.0) as u32;
+                wishes.push(wish(Build::Drop(rank, *action, time)));
+            }
             let block = |at: f32| {
                 let all = self.board().rows()[rank].iter();
                 let mut all = all.enumerate();
@@ -413,6 +250,14 @@ impl Builder {
                 response.on_hover_text_at_pointer(self.why(rank, *placed));
             }
         }
+    }
+
+    /// What is dropped on a row goes where the pointer is, or where it comes by itself if the pointer is on that.
+    pub(super) fn drop_time(&self, rank: usize, action: Action, time: u32) -> u32 {
+        let ready = self.board().why_not(rank, action).ok();
+        let length = self.board().level().times.of(action.pass);
+        let on_it = |start: &u32| (*start..start.saturating_add(length)).contains(&time);
+        ready.map(|ready| ready.start).filter(on_it).unwrap_or(time)
     }
 
     /// What a click on a row is for.
@@ -446,90 +291,6 @@ impl Builder {
     }
 }
 
-/// A number at each so many units, so that they have room, and a faint line.
-fn draw_axis(canvas: &mut Canvas<'_>, places: &Places, rows: usize) {
-    let (palette, sizes) = (canvas.palette, places.sizes);
-    let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000];
-    let step = steps
-        .into_iter()
-        .find(|&step| step as f32 * places.unit > sizes.body * 2.2);
-    let bottom = places.top + places.pitch * rows as f32;
-    for time in (0..=places.to).step_by(step.unwrap_or(1_000_000)) {
-        let x = places.x(time);
-        let at = Point::new(x, places.top - sizes.body * 0.7);
-        let style = (sizes.small(), Weight::Regular);
-        canvas.text(
-            at,
-            Anchor::Middle,
-            style,
-            (palette.text_weak, &time.to_string()),
-        );
-        let points = vec![Point::new(x, places.top - 3.0), Point::new(x, bottom)];
-        let stroke = Stroke::solid(1.0, palette.grid.faded(0.8));
-        canvas.shapes.push(Shape::Line { points, stroke });
-    }
-    let at = Point::new(sizes.body * 0.55, places.top - sizes.body * 0.7);
-    let style = (sizes.small(), Weight::Regular);
-    canvas.text(at, Anchor::Start, style, (palette.text_weak, "units"));
-}
-
-/// Where the best known schedule ends.
-fn draw_par(canvas: &mut Canvas<'_>, places: &Places, (par, rows): (u32, usize)) {
-    let (palette, sizes) = (canvas.palette, places.sizes);
-    let x = places.x(par);
-    let bottom = places.top + places.pitch * rows as f32;
-    let points = vec![Point::new(x, places.top - 4.0), Point::new(x, bottom)];
-    let stroke = Stroke {
-        width: 1.8,
-        colour: palette.accent,
-        dash: Some(5.0),
-    };
-    canvas.shapes.push(Shape::Line { points, stroke });
-    let words = format!("par {par}");
-    let wide = width(&words, sizes.small(), Weight::SemiBold);
-    let middle = places.top - sizes.body * 0.7;
-    let right = (x + wide / 2.0).min(places.width);
-    let bed = Rect::new(
-        right - wide - 4.0,
-        middle - sizes.body * 0.6,
-        wide + 8.0,
-        sizes.body * 1.2,
-    );
-    canvas.quad(Quad::new(bed, palette.background));
-    let style = (sizes.small(), Weight::SemiBold);
-    canvas.text(
-        Point::new(right - wide / 2.0, middle),
-        Anchor::Middle,
-        style,
-        (palette.accent, &words),
-    );
-}
-
-fn draw_reference(canvas: &mut Canvas<'_>, reference: &Reference, places: &Places, top: f32) {
-    let (palette, sizes) = (canvas.palette, places.sizes);
-    let em = sizes.body;
-    let words = format!("{}: {} units", reference.kind.title(), reference.score);
-    let at = Point::new(em * 0.55, top + em * HEADING * 0.55);
-    canvas.text(
-        at,
-        Anchor::Start,
-        (em, Weight::SemiBold),
-        (palette.text, &words),
-    );
-    let below = Places {
-        top: top + em * HEADING,
-        pitch: em * SMALL,
-        ..*places
-    };
-    for rank in 0..reference.board.level().ranks {
-        canvas.row(&reference.board, rank, (rank, &below));
-        let at = Point::new(em * 0.55, below.row(rank).centre().y);
-        let style = (sizes.small(), Weight::Regular);
-        canvas.text(
-            at,
-            Anchor::Start,
-            style,
-            (palette.text_weak, &format!("GPU {rank}")),
-        );
-    }
+fn pointer(ui: &Ui) -> Option<Pos2> {
+    ui.input(|input| input.pointer.interact_pos())
 }

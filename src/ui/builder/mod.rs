@@ -1,32 +1,28 @@
 //! A schedule built by hand in place of the timeline: a ladder of levels, a grid, passes to place on it, what is wrong with a
 //! move in words, and the way from there to a run.
 
+mod canvas;
 mod grid;
 mod head;
+mod play;
 mod side;
 mod tray;
+mod ways;
 mod wishes;
 
 pub(super) use wishes::{Aid, BUILDING, Build};
 
-use std::path::Path;
-
 use eframe::egui::{Align, Layout, Ui, vec2};
 
-use crate::export::{read_text, write_text};
 use crate::lesson::build::{
-    Board, Figures, Hint, LADDER, Level, Likeness, Placed, Progress, Reference, Step, short,
+    Board, Figures, Hint, LADDER, Level, Likeness, Placed, Progress, Reference, Step,
 };
 use crate::schedule::{Action, ScheduleKind};
 use crate::session::{Config, Timeline};
-use crate::units::Pass;
 
 use super::view::View;
 use super::wish::{Direction, Wish};
-use wishes::{FileWish, Free, Start};
-
-/// The most bytes of a schedule's file.
-const MOST_BYTES: u64 = 1 << 20;
+use wishes::Free;
 
 /// A board with what belongs to its level.
 #[derive(Debug)]
@@ -198,7 +194,7 @@ impl Builder {
             Build::Run => return self.run(base),
             Build::Level(at) => self.turn_to(at),
             Build::NextLevel(direction) => {
-                self.turn_to(step(self.at, direction, self.sheets.len()))
+                self.turn_to(step(self.at, direction, self.sheets.len()));
             }
             Build::Rank(rank) => self.choose(rank),
             Build::NextRank(direction) => {
@@ -209,6 +205,11 @@ impl Builder {
             Build::Place => self.place_pick(),
             Build::Next(pass) => self.place_next(pass),
             Build::Put(action, at) => self.put(action, at),
+            Build::Drop(rank, action, time) => {
+                let at = self.drop_time(rank, action, time);
+                self.rank = rank.min(self.board().level().ranks - 1);
+                self.put(action, Some(at));
+            }
             Build::Wait(Direction::Up) => self.wait = self.wait.saturating_add(1),
             Build::Wait(Direction::Down) => self.wait = self.wait.saturating_sub(1),
             Build::Explain(rank, index) => self.explain(rank, index),
@@ -282,307 +283,6 @@ impl Builder {
         open.iter().find(ready).or(open.first()).copied()
     }
 
-    fn next_pick(&mut self, direction: Direction) {
-        let open = self.open_passes();
-        if open.is_empty() {
-            return;
-        }
-        let at = open.iter().position(|action| Some(*action) == self.pick);
-        let count = open.len();
-        let next = match (at, direction) {
-            (None, _) => 0,
-            (Some(at), Direction::Up) => (at + 1) % count,
-            (Some(at), Direction::Down) => (at + count - 1) % count,
-        };
-        (self.pick, self.wait) = (Some(open[next]), 0);
-    }
-
-    fn place_pick(&mut self) {
-        let Some(action) = self.pick else {
-            self.say(
-                Tone::Plain,
-                format!("GPU {} has nothing left to place", self.rank),
-            );
-            return;
-        };
-        let earliest = self
-            .board()
-            .why_not(self.rank, action)
-            .map(|ready| ready.start);
-        let at = earliest.ok().filter(|_| self.wait > 0);
-        self.put(action, at.map(|start| start.saturating_add(self.wait)));
-    }
-
-    /// The pass of that kind that can start first; if none can, why the first one cannot.
-    fn place_next(&mut self, pass: Pass) {
-        let ready = self.board().ready_set(self.rank);
-        let of_kind = ready.iter().filter(|ready| ready.action.pass == pass);
-        let first = of_kind.min_by_key(|ready| (ready.start, ready.action.micro_batch));
-        let open = self.open_passes();
-        let next = first.map(|ready| ready.action).or_else(|| {
-            let mut of_kind = open.iter().filter(|action| action.pass == pass);
-            of_kind.next().copied()
-        });
-        match next {
-            Some(action) => self.put(action, None),
-            None if self.board().level().has(pass) => self.say(
-                Tone::Wrong,
-                format!("GPU {} has no {} left to place.", self.rank, pass.letter()),
-            ),
-            None => {
-                let splits = self.board().level().splits();
-                let rule = if splits {
-                    "in two, I and then W"
-                } else {
-                    "whole, B"
-                };
-                self.say(Tone::Wrong, format!("The backward pass is {rule} here."));
-            }
-        }
-    }
-
-    fn put(&mut self, action: Action, at: Option<u32>) {
-        let rank = self.rank;
-        let waits = self.board().why_not(rank, action).ok();
-        match self.board_mut().place(rank, action, at) {
-            Ok(placed) => {
-                self.hint = None;
-                let name = self.board().level().words(action);
-                let waited = waits.filter(|_| at.is_none()).and_then(|ready| ready.waits);
-                let waited = waited.map_or(String::new(), |(other, holder)| {
-                    let other = self.board().level().words(other);
-                    format!(", when {other} of GPU {holder} is ready")
-                });
-                self.say(
-                    Tone::Plain,
-                    format!("GPU {rank}: {name} at {}{waited}", placed.start),
-                );
-                self.pick = self.after(action);
-                self.refresh();
-                self.judge();
-            }
-            Err(why) => {
-                if self.board().find(action).is_none() {
-                    self.pick = Some(action);
-                }
-                self.say(Tone::Wrong, why.to_string());
-            }
-        }
-    }
-
-    /// The next micro-batch of the same kind, if it can be placed.
-    fn after(&self, action: Action) -> Option<Action> {
-        let next = Action {
-            micro_batch: action.micro_batch + 1,
-            ..action
-        };
-        let ready = self.board().why_not(self.rank, next);
-        ready.ok().map(|ready| ready.action)
-    }
-
-    /// Says so when everything is placed, or nothing more can be.
-    fn judge(&mut self) {
-        if self.board().is_complete() {
-            let (units, par) = (self.known.score.unwrap_or_default(), self.par());
-            let Self {
-                progress,
-                sheets,
-                at,
-                ..
-            } = self;
-            progress.note(&sheets[*at].board);
-            let beside = match par {
-                Some(par) if units < par => {
-                    format!(": better than any schedule known here (par {par})")
-                }
-                Some(par) if units == par => format!(", which is par"),
-                Some(par) => format!(", par is {par}"),
-                None => String::new(),
-            };
-            let text = format!(
-                "All placed: {units} units{beside}. {}. Run it (G) to train by it.",
-                self.known.likeness.words()
-            );
-            self.say(Tone::Good, text);
-        } else if self.known.ready.iter().all(|&ready| ready == 0) {
-            self.say(
-                Tone::Wrong,
-                "Stuck: no GPU can place anything more. Take something back (Backspace), so that a backward finds memory.",
-            );
-        }
-    }
-
-    fn par(&self) -> Option<u32> {
-        self.sheet().references.first().map(|best| best.score)
-    }
-
-    fn explain(&mut self, rank: usize, index: usize) {
-        let row = self.board().rows().get(rank);
-        let Some(&placed) = row.and_then(|row| row.get(index)) else {
-            return;
-        };
-        let text = self.why(rank, placed);
-        self.choose(rank);
-        self.say(Tone::Plain, text);
-    }
-
-    /// Why a placed pass starts when it does.
-    fn why(&self, rank: usize, placed: Placed) -> String {
-        let board = self.board();
-        let (start, end) = (placed.start, board.end(placed));
-        let name = board.level().words(placed.action);
-        let cause = match board.cause(rank, placed) {
-            None if start == 0 => "nothing comes before it".to_owned(),
-            None => "it was placed later than it could be".to_owned(),
-            Some((_, other)) if board.end(other) < start => {
-                "it was placed later than it could be".to_owned()
-            }
-            Some((of, other)) if of == rank => {
-                format!(
-                    "GPU {rank} was busy with {} until then",
-                    short(other.action)
-                )
-            }
-            Some((of, other)) => {
-                let other = board.level().words(other.action);
-                format!("it waited for {other} of GPU {of}")
-            }
-        };
-        format!("GPU {rank}: {name} from {start} to {end}; {cause}")
-    }
-
-    fn take_back(&mut self) {
-        let rank = self.rank;
-        let gone = self.board_mut().take_back(rank);
-        let text = match gone.as_slice() {
-            [] => format!("GPU {rank} has nothing to take back"),
-            [(_, placed)] => format!("Took {} of GPU {rank} back", short(placed.action)),
-            [(_, placed), others @ ..] => format!(
-                "Took {} of GPU {rank} back, and {} passes that came of it",
-                short(placed.action),
-                others.len()
-            ),
-        };
-        let first = gone.first().map(|(_, placed)| placed.action);
-        self.moved(!gone.is_empty(), &text, &text);
-        self.pick = first.or(self.pick);
-    }
-
-    fn moved(&mut self, done: bool, yes: &str, no: &str) {
-        if done {
-            self.hint = None;
-            self.refresh();
-        }
-        self.say(Tone::Plain, if done { yes } else { no });
-    }
-
-    /// The next step of the hint; after the last one the move itself.
-    fn next_hint(&mut self) {
-        let next = match &self.hint {
-            None => Step::Concept,
-            Some((Step::Concept, _)) => Step::Principle,
-            Some((Step::Principle, _)) => Step::Move,
-            Some((Step::Move, hint)) => {
-                if let Some((rank, ready)) = hint.next {
-                    self.rank = rank;
-                    self.put(ready.action, None);
-                    // From now on, moves.
-                    self.hint = Some((Step::Move, self.board().hint(Step::Move)));
-                }
-                return;
-            }
-        };
-        self.hint = Some((next, self.board().hint(next)));
-    }
-
-    fn set_free(&mut self, free: Free, start: Start) {
-        self.free = free;
-        let Free {
-            kind,
-            ranks,
-            micro_batches,
-            chunks,
-        } = free;
-        let board = match start {
-            Start::Empty => Level::free(kind, ranks, micro_batches, chunks)
-                .and_then(Board::new)
-                .map_err(|why| why.to_string()),
-            Start::Filled => kind
-                .build(ranks, micro_batches, of(kind, chunks))
-                .map_err(|why| why.to_string())
-                .and_then(|schedule| {
-                    Board::from_schedule(&schedule).map_err(|why| why.to_string())
-                }),
-        };
-        match board {
-            Ok(board) => self.put_free(board),
-            Err(why) => self.say(Tone::Wrong, format!("{why}.")),
-        }
-    }
-
-    /// A board in the free one's place.
-    fn put_free(&mut self, board: Board) {
-        self.sheets[LADDER.len()] = Sheet::new(board);
-        self.turn_to(LADDER.len());
-    }
-
-    fn file(&mut self, wish: FileWish) {
-        let path = self.file.path.trim().to_owned();
-        let path = Path::new(&path);
-        let outcome = match wish {
-            FileWish::Form => {
-                self.file.open = !self.file.open;
-                return;
-            }
-            FileWish::Save => self.save(path),
-            FileWish::Open => self.open(path),
-        };
-        match outcome {
-            Ok(text) => self.say(Tone::Good, text),
-            Err(text) => self.say(Tone::Wrong, text),
-        }
-    }
-
-    fn save(&self, path: &Path) -> Result<String, String> {
-        let csv = self.board().to_csv();
-        let csv = csv.map_err(|why| format!("Not saved: {why}."))?;
-        write_text(path, &csv).map_err(|why| why.to_string())?;
-        let shown = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        Ok(format!(
-            "Saved {}, in PyTorch's format: --schedule takes it too",
-            shown.display()
-        ))
-    }
-
-    /// An order from a file on the free board; one that would hang is refused with the ranks that wait.
-    fn open(&mut self, path: &Path) -> Result<String, String> {
-        let text = read_text(path, MOST_BYTES).map_err(|why| why.to_string())?;
-        let board = Board::from_csv(&text).map_err(|why| format!("Not opened: {why}."))?;
-        self.put_free(board);
-        Ok(format!("Opened {} on the free board", path.display()))
-    }
-
-    /// What runs by the board's order; what is still missing, or wrong, is said.
-    fn run(&mut self, base: &Config) -> Option<Built> {
-        let board = self.board();
-        let built = board.to_config(base).map_err(|why| why.to_string());
-        let built = built.and_then(|config| {
-            let both = || {
-                let real = Timeline::simulated(&config, "simulated")?;
-                board.drawn(&config, &real.trace)
-            };
-            let drawn = both().map_err(|why| why.to_string())?;
-            Ok(Box::new((config, drawn)))
-        });
-        match built {
-            Ok(built) => Some(built),
-            Err(why) => {
-                self.say(Tone::Wrong, format!("It cannot run: {why}."));
-                None
-            }
-        }
-    }
-
     /// Shows the panel.
     pub(super) fn show(&mut self, ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
         self.head(ui, view, wishes);
@@ -615,13 +315,5 @@ fn step(at: usize, direction: Direction, count: usize) -> usize {
     match direction {
         Direction::Up => (at + 1).min(count.saturating_sub(1)),
         Direction::Down => at.saturating_sub(1),
-    }
-}
-
-/// Chunks of a rank under a schedule, where `chunks` were chosen.
-fn of(kind: ScheduleKind, chunks: usize) -> usize {
-    match kind.chunks() {
-        crate::schedule::Chunks::Loop => chunks,
-        crate::schedule::Chunks::One | crate::schedule::Chunks::Vee => kind.chunks().count(),
     }
 }

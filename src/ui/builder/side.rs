@@ -36,7 +36,7 @@ impl Builder {
         ui.horizontal(|ui| {
             let units = known.figures.score(measure);
             let big = font(sizes.figure(), Weight::SemiBold);
-            ui.label(RichText::new(format!("{units} units")).font(big));
+            ui.label(RichText::new(words(units)).font(big));
             if let Some(par) = self.par() {
                 ui.label(RichText::new(format!("par {par}")).color(color(palette.accent)));
             }
@@ -63,13 +63,14 @@ impl Builder {
         if board.placed() > 0 {
             let peaks: Vec<String> = known.figures.peaks.iter().map(usize::to_string).collect();
             let bubble = percent(known.figures.bubble(measure));
-            ui.label(format!("Bubble {bubble} {of}"));
+            let so_far = if board.is_complete() { "" } else { " so far" };
+            ui.label(format!("Bubble{so_far} {bubble} {of}"));
             let cap = board
                 .level()
                 .cap
                 .map_or(String::new(), |cap| format!(" (cap {cap})"));
             ui.label(format!("In flight at most {}{cap}", peaks.join(", ")));
-            ui.label(format!("{}", known.likeness.words()));
+            ui.label(known.likeness.words());
         }
         ui.add_space(sizes.gap());
     }
@@ -82,7 +83,7 @@ impl Builder {
         let palette = view.palette();
         let (edge, title) = match tone {
             Tone::Plain => (palette.divider, None),
-            Tone::Wrong => (palette.error, Some("Not so")),
+            Tone::Wrong => (palette.error, Some("Not possible")),
             Tone::Good => (palette.success, Some("Done")),
         };
         boxed(ui, view, edge, |ui| {
@@ -205,6 +206,11 @@ impl Builder {
             }
         });
     }
+}
+
+fn words(units: u32) -> String {
+    let noun = if units == 1 { "unit" } else { "units" };
+    format!("{units} {noun}")
 }
 
 fn boxed(ui: &mut Ui, view: &View, edge: crate::scene::Colour, contents: impl FnOnce(&mut Ui)) {

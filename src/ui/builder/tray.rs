@@ -1,8 +1,8 @@
 //! The passes of the chosen rank that are still to be placed: a click places one.
 
 use eframe::egui::{
-    Align2, Color32, Response, RichText, Role, ScrollArea, Sense, Stroke, StrokeKind, Ui,
-    WidgetInfo, vec2,
+    Align2, Color32, Id, LayerId, Order, Pos2, Rect, Response, RichText, Role, ScrollArea, Sense,
+    Stroke, StrokeKind, Ui, WidgetInfo, vec2,
 };
 
 use crate::lesson::build::short;
@@ -95,7 +95,7 @@ impl Builder {
         let em = view.sizes().body;
         ui.spacing_mut().item_spacing = vec2(em * GAP, em * GAP);
         let caption = RichText::new(format!(
-            "GPU {}'s passes. A click places one at its earliest; with Shift it is only chosen, and a click on the row says when",
+            "GPU {}'s passes. A click places one at its earliest; drag it to a time, or choose it with Shift and click on the row",
             self.rank
         ));
         ui.label(caption.small().weak());
@@ -159,7 +159,8 @@ impl Builder {
     /// A pass: filled while it can be placed or nobody asked, hollow while not, a dot once it is.
     fn chip(&self, ui: &mut Ui, action: Action, view: &View) -> Response {
         let (palette, em) = (view.palette(), view.sizes().body);
-        let (rect, response) = ui.allocate_exact_size(vec2(em * WIDE, em * HIGH), Sense::click());
+        let (rect, response) =
+            ui.allocate_exact_size(vec2(em * WIDE, em * HIGH), Sense::click_and_drag());
         let placed = self.board().find(action).is_some();
         let why = self.board().why_not(self.rank, action);
         let words = self.board().level().words(action);
@@ -169,6 +170,7 @@ impl Builder {
             format!("Place {words} on GPU {}", self.rank)
         };
         response.widget_info(|| WidgetInfo::labeled(Role::Button, true, name.as_str()));
+        response.dnd_set_drag_payload(action);
         let painter = ui.painter();
         let (radius, style) = (view.sizes().radius() * 1.5, font(em, Weight::SemiBold));
         let fill = palette.pass(action.pass);
@@ -189,6 +191,12 @@ impl Builder {
             short(action)
         };
         painter.text(rect.center(), Align2::CENTER_CENTER, text, style, ink);
+        if let Some(at) = response
+            .dragged()
+            .then(|| ui.input(|input| input.pointer.hover_pos()))
+        {
+            carried(ui, action, at, view);
+        }
         if self.pick == Some(action) || response.hovered() || response.has_focus() {
             let edge = Stroke::new(2.0, color(palette.selected));
             painter.rect_stroke(rect.expand(1.0), radius, edge, StrokeKind::Outside);
@@ -202,6 +210,24 @@ impl Builder {
             Ok(_) | Err(_) => response,
         }
     }
+}
+
+/// A pass on its way to the grid, at the pointer.
+fn carried(ui: &Ui, action: Action, at: Option<Pos2>, view: &View) {
+    let (palette, em) = (view.palette(), view.sizes().body);
+    let Some(at) = at else { return };
+    let layer = LayerId::new(Order::Tooltip, Id::unique("carried"));
+    let painter = ui.ctx().layer_painter(layer);
+    let rect = Rect::from_center_size(at, vec2(em * WIDE, em * HIGH));
+    let fill = palette.pass(action.pass);
+    painter.rect_filled(
+        rect,
+        view.sizes().radius() * 1.5,
+        color(fill).gamma_multiply(0.8),
+    );
+    let style = font(em, Weight::SemiBold);
+    let ink = color(palette.text_on(fill));
+    painter.text(at, Align2::CENTER_CENTER, short(action), style, ink);
 }
 
 fn kind(pass: Pass) -> &'static str {

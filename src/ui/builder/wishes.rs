@@ -73,6 +73,8 @@ pub(in crate::ui) enum Build {
     Next(Pass),
     /// A pass placed, at its earliest or at a chosen time.
     Put(Action, Option<u32>),
+    /// A pass dropped on a rank's row at a time.
+    Drop(usize, Action, u32),
     /// The chosen pass a unit later, or sooner.
     Wait(Direction),
     /// Why a placed pass starts when it does: on which rank, which of its passes.
