@@ -254,8 +254,9 @@ fn hints_solve_a_level_in_the_end() {
     harness.get_by_label("Hint 2 of 3");
     press(&mut harness, &[Key::H]);
     harness.get_by_label_contains("Next, towards");
-    press(&mut harness, &[Key::H; 8]);
+    press(&mut harness, &[Key::H; 9]);
     assert_eq!(harness.state().board().stars(), Some(3));
+    assert!(said(&harness).starts_with("Everything is placed"));
 }
 
 #[test]
@@ -323,6 +324,7 @@ fn what_was_built_trains_with_the_drawn_timeline_above() {
     let config = harness.state().config().clone();
     assert_eq!((config.layout.pp, config.layout.micro_batches), (2, 2));
     assert_eq!(config.custom, harness.state().board().to_schedule().ok());
+    harness.get_by_label_contains("As drawn: ");
     harness.get_by_label_contains("Now: ");
     // It really trains.
     wait_for(&mut harness, "Timeline of 2 GPUs, step 2");

@@ -28,6 +28,7 @@ pub use level::{
 pub use progress::{Best, Progress};
 pub use recognise::Likeness;
 pub use reference::Reference;
+pub use run::DRAWN;
 
 #[cfg(test)]
 mod fixture_tests;

@@ -10,6 +10,9 @@ use crate::shape::ModelShape;
 use crate::trace::{Span, Stream, Trace};
 use crate::units::Nanos;
 
+/// What is said to have made a drawn timeline, in place of an engine.
+pub const DRAWN: &str = "drawn";
+
 impl Board {
     /// `base` as it trains by this board's order: one replica of nano, a pipeline rank each GPU.
     pub fn to_config(&self, base: &Config) -> Result<Config, ExchangeError> {
@@ -61,6 +64,6 @@ impl Board {
             costs,
             ..config.clone()
         };
-        Timeline::simulated(&drawn, "drawn")
+        Timeline::simulated(&drawn, DRAWN)
     }
 }

@@ -201,6 +201,14 @@ impl Builder {
 
     /// The next step of the hint; after the last one the move itself.
     pub(super) fn next_hint(&mut self) {
+        if self.board().is_complete() {
+            self.hint = None;
+            self.say(
+                Tone::Plain,
+                "Everything is placed: try to do it in less, or run it (G)",
+            );
+            return;
+        }
         let next = match &self.hint {
             None => Step::Concept,
             Some((Step::Concept, _)) => Step::Principle,

@@ -112,6 +112,7 @@ impl Builder {
         let text = match &self.hint {
             None => "Hint",
             Some((Step::Concept | Step::Principle, _)) => "More",
+            Some((Step::Move, hint)) if hint.next.is_none() => "Hint",
             Some((Step::Move, _)) => "Place it",
         };
         let hint = "What it is about, how it is done, the next move; then it is placed (H)";
