@@ -1,6 +1,5 @@
 //! Building a schedule by hand in the window: by keys and by clicks, refused in words, undone, saved, run.
 #![cfg(feature = "desktop")]
-#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -324,7 +323,8 @@ fn what_was_built_trains_with_the_drawn_timeline_above() {
     let config = harness.state().config().clone();
     assert_eq!((config.layout.pp, config.layout.micro_batches), (2, 2));
     assert_eq!(config.custom, harness.state().board().to_schedule().ok());
-    harness.get_by_label_contains("As drawn: ");
+    // Its line, and the button that closes it.
+    assert_eq!(harness.query_all_by_label_contains("As drawn: ").count(), 2);
     harness.get_by_label_contains("Now: ");
     // It really trains.
     wait_for(&mut harness, "Timeline of 2 GPUs, step 2");

@@ -52,10 +52,25 @@ impl Places {
 pub(super) struct Canvas<'a> {
     pub(super) shapes: Vec<Shape>,
     pub(super) palette: &'a Palette,
-    pub(super) level: &'a Level,
+    /// Which of its rank's stages each stage is.
+    chunk_of: Vec<usize>,
 }
 
-impl Canvas<'_> {
+impl<'a> Canvas<'a> {
+    /// Nothing yet, of a board of `level`.
+    pub(super) fn new(palette: &'a Palette, level: &Level) -> Self {
+        let mut held = vec![0; level.ranks];
+        let chunk_of = level.holders.iter().map(|&rank| {
+            held[rank] += 1;
+            held[rank] - 1
+        });
+        Self {
+            chunk_of: chunk_of.collect(),
+            shapes: Vec::new(),
+            palette,
+        }
+    }
+
     pub(super) fn quad(&mut self, quad: Quad) {
         self.shapes.push(Shape::Quad(quad));
     }
@@ -78,10 +93,9 @@ impl Canvas<'_> {
     }
 
     fn colour(&self, action: Action) -> Colour {
-        let rank = self.level.holders[action.stage as usize];
-        let mut stages = self.level.stages_of(rank);
-        let chunk = stages.position(|stage| stage == action.stage as usize);
-        self.palette.pass_of_chunk(action.pass, chunk.unwrap_or(0))
+        let chunk = self.chunk_of.get(action.stage as usize);
+        let chunk = chunk.copied().unwrap_or(0);
+        self.palette.pass_of_chunk(action.pass, chunk)
     }
 
     /// A pass with its letter and micro-batch, and its stage where a rank has several.
@@ -111,7 +125,8 @@ impl Canvas<'_> {
         let stage = format!("stage {}", action.stage);
         let terse = format!("s{}", action.stage);
         let below = size * 0.72;
-        let chunks = self.level.chunks() > 1 && rect.height > size + below * 1.9;
+        let chunks =
+            self.chunk_of.iter().any(|&chunk| chunk > 0) && rect.height > size + below * 1.9;
         let lower = [stage, terse]
             .into_iter()
             .filter(|_| chunks)

@@ -40,11 +40,7 @@ impl Builder {
                 let (area, response) = ui.allocate_exact_size(room, Sense::hover());
                 let name = self.described();
                 response.widget_info(|| WidgetInfo::labeled(Role::Image, true, name.as_str()));
-                let mut canvas = Canvas {
-                    shapes: Vec::new(),
-                    palette: view.palette(),
-                    level: self.board().level(),
-                };
+                let mut canvas = Canvas::new(view.palette(), self.board().level());
                 self.draw(&mut canvas, &places);
                 if let Some(reference) = reference {
                     draw_reference(&mut canvas, reference, &places, own);
