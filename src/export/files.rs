@@ -33,9 +33,27 @@ pub fn write_picture(
     put(path, &drawn(scene, (title, scale), format)?)
 }
 
-/// Writes `bytes` into a temporary file, and renames that: what was in `path` stays whole if it fails.
-pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
-    put(path, bytes)
+/// Writes `text` as it is; whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<(), ExportError> {
+    put(path, text.as_bytes())
+}
+
+/// Reads a text of at most `limit` bytes; what is no UTF-8 is replaced.
+pub fn read_text(path: &Path, limit: u64) -> Result<String, ExportError> {
+    let refused = |source| ExportError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(refused)?;
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(refused)?;
+    if bytes.len() as u64 > limit {
+        let path = path.to_owned();
+        return Err(ExportError::TooLarge { path, limit });
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {

@@ -22,7 +22,7 @@ mod viewed;
 pub use chrome::chrome;
 pub use csv::csv;
 pub use error::{ExportError, FORMATS};
-pub use files::{read, write, write_bytes, write_picture};
+pub use files::{read, read_text, write, write_picture, write_text};
 pub use film::{apng, gif};
 pub use open::{Opened, all_own, open};
 pub use pdf::pdf;

@@ -1,5 +1,6 @@
 //! The picture of a run: its title, its stamp and its figures, from its report.
 
+use crate::lesson::build::DRAWN;
 use crate::scene::{Card, Comparison, Part, Picture, Stamp};
 use crate::session::{Costs, Figure, Report};
 
@@ -47,7 +48,12 @@ pub fn comparison(reports: &[&Report]) -> Comparison {
         figures: report.line_beside(beside),
         capacity: (report.config.costs == Costs::Model).then(|| report.config.hardware.memory()),
     };
-    let mut parts = vec![part(first, config.layout_line(), None)];
+    let name = if first.engine == DRAWN {
+        format!("As drawn: {}", config.layout_line())
+    } else {
+        config.layout_line()
+    };
+    let mut parts = vec![part(first, name, None)];
     parts.extend(others.iter().map(|report| {
         let name = report.config.name_beside(config);
         part(report, name, Some(first))

@@ -4,6 +4,7 @@
 //! that it states to the engine, [`Play`] is one reader's way through it. Figures in its texts are formulas over the run that
 //! was just made. `lessons/README.md` is the format's reference.
 
+pub mod build;
 pub mod check;
 pub mod course;
 pub mod expr;

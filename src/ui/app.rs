@@ -9,14 +9,17 @@ use eframe::egui::{
     self, Align, CentralPanel, Context, Frame, Label, Layout, Margin, RichText, Ui, ViewportCommand,
 };
 
+use crate::lesson::build::{Board, Progress};
 use crate::scene::fonts::Weight as FontWeight;
 use crate::session::{Command, Config, Session, Snapshot};
 
 use super::bubble_plot::BubblePlot;
+use super::builder::{BUILDING, Build, Builder};
 use super::describe::describe;
 use super::dock::Panels;
 use super::export_panel::{ExportPanel, Shown, save, scene};
 use super::kept::Kept;
+use super::keys::{Binding, Group};
 use super::lesson::{Classroom, Desk, Teach};
 use super::options::Options;
 use super::pane::{LookedAt, Pane, arranged};
@@ -25,8 +28,8 @@ use super::selection::SelectionPanel;
 use super::sweep::SweepPanel;
 use super::timeline::Stage;
 use super::traffic::TrafficPanel;
-use super::view::{Dialog, View};
-use super::wish::{Direction, Look, Panel, Travel, Wish};
+use super::view::{Dialog, Middle, View};
+use super::wish::{Direction, Look, Panel, Show, Travel, Wish};
 use super::{cards, controls, dock, figures, help, keys, lesson, theme, timeline, transport};
 
 /// The window's application. Dropping it ends its session and joins its thread.
@@ -40,6 +43,7 @@ pub struct App {
     selection: SelectionPanel,
     bubbles: BubblePlot,
     sweep: SweepPanel,
+    builder: Builder,
     export: ExportPanel,
     classroom: Classroom,
 }
@@ -72,6 +76,7 @@ impl App {
             selection: SelectionPanel::default(),
             bubbles: BubblePlot::default(),
             sweep: SweepPanel::default(),
+            builder: Builder::default(),
             export: ExportPanel::default(),
             classroom: classroom(options),
         }
@@ -96,6 +101,21 @@ impl App {
     /// What is looked at in the timeline; nothing before there is one.
     pub fn looked_at(&self) -> Option<LookedAt> {
         Some(self.pane.looked_at(&self.run.timeline()?.trace))
+    }
+
+    /// The board of the schedule that is built by hand.
+    pub fn board(&self) -> &Board {
+        self.builder.board()
+    }
+
+    /// Which levels of building were solved.
+    pub fn progress(&self) -> &Progress {
+        self.builder.progress()
+    }
+
+    /// What was said last of the board.
+    pub fn board_said(&self) -> Option<&str> {
+        self.builder.said()
     }
 
     /// Whether time goes on by itself.
@@ -138,7 +158,7 @@ impl App {
             Wish::Look(look) => self.look(look),
             Wish::Show(show) => {
                 self.view.show(show);
-                if !self.view.sweeping {
+                if self.view.middle != Middle::Sweep {
                     self.sweep.end(&self.run);
                 }
             }
@@ -153,7 +173,9 @@ impl App {
             Wish::Area(area) => self.pane.select_area(area),
             Wish::Sweep(spec) => self.run.ask(Command::Sweep(Some(spec))),
             Wish::Load(config) => {
-                self.view.sweeping = !self.run.load(*config);
+                if self.run.load(*config) {
+                    self.view.middle = Middle::Timeline;
+                }
             }
             Wish::Keep => {
                 let shown = self.run.timeline().filter(|_| !self.run.is_behind());
@@ -177,12 +199,29 @@ impl App {
             Wish::Teach(teach) => {
                 self.with_classroom(|classroom, desk| classroom.grant(teach, desk))
             }
+            Wish::Build(build) => self.build(build),
             Wish::Save => self.save(),
             Wish::Copy => {
                 let theme = self.export.theme(self.view.theme);
                 let arrows = self.pane.timeline.arrows();
                 let picture = self.shown().map(|shown| scene(&shown, theme, arrows));
                 self.export.copy(ctx, picture.as_ref());
+            }
+        }
+    }
+
+    /// Does something on the board; what is run then takes the timeline's place, with what was drawn above it.
+    fn build(&mut self, build: Build) {
+        let Some(built) = self.builder.grant(build, self.run.config()) else {
+            return;
+        };
+        let (config, drawn) = *built;
+        if self.run.load(config) {
+            self.view.middle = Middle::Timeline;
+            self.kept.clear();
+            self.kept.keep(&Arc::new(drawn));
+            if !self.run.playback().is_playing() {
+                self.run.travel(Travel::PlayPause);
             }
         }
     }
@@ -216,11 +255,27 @@ impl App {
     /// The nearest thing that can be closed or forgotten.
     fn dismiss(&mut self) {
         if self.view.dialog.take().is_none() && !self.run.dismiss() {
-            let sweeping = std::mem::take(&mut self.view.sweeping);
-            if !sweeping {
-                self.pane.dismiss();
+            match self.view.middle {
+                Middle::Timeline => {
+                    self.pane.dismiss();
+                }
+                Middle::Builder if self.builder.dismiss() => {}
+                Middle::Sweep | Middle::Builder => self.view.middle = Middle::Timeline,
             }
         }
+    }
+
+    /// What the keys wish for: the board's come first while there is one.
+    fn pressed(&self, ctx: &Context) -> Vec<Wish> {
+        if self.view.middle != Middle::Builder {
+            return keys::pressed(ctx, of_run);
+        }
+        let mut wishes = Vec::new();
+        if self.view.dialog.is_none() {
+            wishes = keys::pressed_in(ctx, BUILDING, of_building);
+        }
+        wishes.extend(keys::pressed(ctx, of_building));
+        wishes
     }
 
     fn look(&mut self, look: Look) {
@@ -242,7 +297,8 @@ impl App {
             .resizable(false)
             .frame(bar)
             .show(ui, |ui| transport::show(ui, &self.run, &self.view, wishes));
-        if !self.view.controls_folded {
+        let building = self.view.middle == Middle::Builder;
+        if !self.view.controls_folded && !building {
             let side = bar.inner_margin(Margin::symmetric((em * 0.8) as i8, (em * 0.3) as i8));
             egui::Panel::left("controls")
                 .exact_size(em * controls::WIDTH)
@@ -251,7 +307,9 @@ impl App {
                 .show(ui, |ui| controls::show(ui, &self.run, &self.view, wishes));
         }
         self.lay_out_lesson(ui, wishes);
-        self.lay_out_dock(ui, wishes);
+        if !building {
+            self.lay_out_dock(ui, wishes);
+        }
         let ground = Frame::new()
             .fill(theme::color(palette.background))
             .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.4) as i8));
@@ -290,7 +348,10 @@ impl App {
         // A table of layouts takes the panels' room, and so do timelines one above the other.
         let crowded = self.compared_rows() as f32 * em * 1.6 > window * 0.45;
         let covered = self.classroom.covers();
-        let open = !self.view.panels().is_empty() && !self.view.sweeping && !crowded && !covered;
+        let open = !self.view.panels().is_empty()
+            && self.view.middle == Middle::Timeline
+            && !crowded
+            && !covered;
         let panels = if open {
             dock::height(&self.view, window)
         } else {
@@ -333,9 +394,10 @@ impl App {
     }
 
     fn lay_out_timeline(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
-        if self.view.sweeping {
-            self.sweep.show(ui, &self.run, &self.view, wishes);
-            return;
+        match self.view.middle {
+            Middle::Timeline => {}
+            Middle::Sweep => return self.sweep.show(ui, &self.run, &self.view, wishes),
+            Middle::Builder => return self.builder.show(ui, &self.view, wishes),
         }
         if self.classroom.covers() {
             cover(ui, &self.view);
@@ -393,10 +455,28 @@ fn cover(ui: &mut Ui, view: &View) {
     ui.centered_and_justified(|ui| ui.label(text));
 }
 
+/// Keys that are known while a schedule is built.
+fn of_building(binding: &Binding) -> bool {
+    let of_run = matches!(
+        binding.wish,
+        Wish::Show(Show::Panel(_) | Show::Controls | Show::Builder)
+    );
+    match binding.group {
+        Group::Building => true,
+        Group::Window => !of_run,
+        Group::Run | Group::Timeline | Group::Layout => false,
+    }
+}
+
+/// Keys that are known otherwise.
+fn of_run(binding: &Binding) -> bool {
+    binding.group != Group::Building
+}
+
 impl eframe::App for App {
     fn logic(&mut self, ctx: &Context, _frame: &mut eframe::Frame) {
         self.view.dress(ctx);
-        for wish in keys::pressed(ctx, |_| true) {
+        for wish in self.pressed(ctx) {
             self.grant(wish, ctx);
         }
         if self.run.poll() {
@@ -427,7 +507,14 @@ impl eframe::App for App {
         let mut wishes = Vec::new();
         self.lay_out(ui, &mut wishes);
         match self.view.dialog {
-            Some(Dialog::Help) => help::show(ui, &self.view, |_| true, &mut wishes),
+            Some(Dialog::Help) => {
+                let listed = if self.view.middle == Middle::Builder {
+                    of_building
+                } else {
+                    of_run
+                };
+                help::show(ui, &self.view, listed, &mut wishes);
+            }
             Some(Dialog::Export) => self.export.show(ui, &self.view, &mut wishes),
             None => {}
         }

@@ -14,7 +14,7 @@ const COMMAND_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 const ALT: Modifiers = Modifiers::ALT;
 const ALT_SHIFT: Modifiers = Modifiers::ALT.plus(Modifiers::SHIFT);
 
-const fn key(
+pub(super) const fn key(
     group: Group,
     shown: &'static str,
     keys: &'static [(Modifiers, Key)],
@@ -32,7 +32,7 @@ const fn key(
 }
 
 /// A key that buttons and fields know too.
-const fn shared(
+pub(super) const fn shared(
     group: Group,
     shown: &'static str,
     keys: &'static [(Modifiers, Key)],
@@ -550,6 +550,13 @@ pub(super) static BINDINGS: &[Binding] = &[
         &[(NONE, Key::Y)],
         Wish::Show(Show::Sweep),
         "every layout, ranked",
+    ),
+    key(
+        Group::Window,
+        "B",
+        &[(NONE, Key::B)],
+        Wish::Show(Show::Builder),
+        "build a schedule by hand",
     ),
     key(
         Group::Window,

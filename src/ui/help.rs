@@ -5,6 +5,7 @@ use eframe::egui::{Grid, Id, Key, Modal, RichText, ScrollArea, Ui};
 use crate::scene::fonts::Weight;
 
 use super::bindings::BINDINGS;
+use super::builder::BUILDING;
 use super::keys::{Binding, Group};
 use super::theme::font;
 use super::view::View;
@@ -19,7 +20,7 @@ pub(super) fn show(ui: &mut Ui, view: &View, listed: fn(&Binding) -> bool, wishe
         ScrollArea::vertical().max_height(room).show(ui, |ui| {
             ui.horizontal_top(|ui| {
                 // The timeline has the most keys, and is in the middle.
-                for groups in [[Group::Run, Group::Window].as_slice(), &[Group::Timeline], &[Group::Layout]] {
+                for groups in [[Group::Run, Group::Window].as_slice(), &[Group::Building, Group::Timeline], &[Group::Layout]] {
                     let list = |ui: &mut Ui| groups.iter().for_each(|&group| list(ui, (group, listed), view));
                     ui.vertical(list);
                     ui.add_space(sizes.space());
@@ -43,7 +44,8 @@ pub(super) fn show(ui: &mut Ui, view: &View, listed: fn(&Binding) -> bool, wishe
 fn list(ui: &mut Ui, (group, listed): (Group, fn(&Binding) -> bool), view: &View) {
     let sizes = view.sizes();
     let own = |binding: &&Binding| binding.group == group && listed(binding);
-    if !BINDINGS.iter().any(|binding| own(&binding)) {
+    let all = || BINDINGS.iter().chain(BUILDING);
+    if !all().any(|binding| own(&binding)) {
         return;
     }
     ui.label(RichText::new(group.name()).font(font(sizes.body, Weight::SemiBold)));
@@ -51,7 +53,7 @@ fn list(ui: &mut Ui, (group, listed): (Group, fn(&Binding) -> bool), view: &View
         .num_columns(2)
         .min_row_height(sizes.body * 1.3)
         .show(ui, |ui| {
-            for binding in BINDINGS.iter().filter(own) {
+            for binding in all().filter(own) {
                 let key = RichText::new(binding.shown).font(font(sizes.small(), Weight::SemiBold));
                 ui.label(key);
                 ui.label(RichText::new(binding.does).weak().small());

@@ -16,6 +16,8 @@ pub(super) enum Group {
     Layout,
     /// The window.
     Window,
+    /// Building a schedule by hand.
+    Building,
 }
 
 impl Group {
@@ -26,6 +28,7 @@ impl Group {
             Self::Timeline => "Timeline",
             Self::Layout => "Layout",
             Self::Window => "Window",
+            Self::Building => "Building a schedule",
         }
     }
 }
@@ -58,6 +61,15 @@ pub(super) struct Binding {
 
 /// What the keys pressed since the last frame wish for; they are taken from the input.
 pub(super) fn pressed(ctx: &Context, listed: fn(&Binding) -> bool) -> Vec<Wish> {
+    pressed_in(ctx, BINDINGS, listed)
+}
+
+/// The same of another table of keys.
+pub(super) fn pressed_in(
+    ctx: &Context,
+    table: &'static [Binding],
+    listed: fn(&Binding) -> bool,
+) -> Vec<Wish> {
     if ctx.text_edit_focused() {
         return Vec::new();
     }
@@ -74,7 +86,7 @@ pub(super) fn pressed(ctx: &Context, listed: fn(&Binding) -> bool) -> Vec<Wish> 
             else {
                 return true;
             };
-            let found = find(*modifiers, *key);
+            let found = find_in(table, *modifiers, *key);
             let found = found.filter(|binding| !yields(binding, focused) && listed(binding));
             wishes.extend(found.map(|binding| binding.wish.clone()));
             found.is_none()
@@ -87,7 +99,8 @@ fn yields(binding: &Binding, focused: bool) -> bool {
     focused && binding.focus == Focus::Yields
 }
 
-fn find(modifiers: Modifiers, key: Key) -> Option<&'static Binding> {
+/// The binding of a key in a table; the first that matches.
+fn find_in(table: &'static [Binding], modifiers: Modifiers, key: Key) -> Option<&'static Binding> {
     // Which symbols need Shift depends on the keyboard, and so does whether it is reported.
     let symbol = !key.name().starts_with(|c: char| c.is_ascii_alphanumeric());
     let held = if symbol {
@@ -105,12 +118,13 @@ fn find(modifiers: Modifiers, key: Key) -> Option<&'static Binding> {
             of_key.any(|(wanted, _)| held.matches_exact(*wanted))
         })
     };
-    BINDINGS.iter().find(matches)
+    table.iter().find(matches)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::builder::BUILDING;
     use crate::ui::edit::Field;
     use crate::ui::wish::Direction;
     use std::collections::HashSet;
@@ -118,19 +132,26 @@ mod tests {
     #[test]
     fn no_key_has_two_meanings() {
         let mut seen = HashSet::new();
-        for (modifiers, key) in BINDINGS.iter().flat_map(|binding| binding.keys) {
-            assert!(
-                seen.insert((format!("{modifiers:?}"), *key)),
-                "{key:?} {modifiers:?}"
-            );
+        for table in [BINDINGS, BUILDING] {
+            seen.clear();
+            for (modifiers, key) in table.iter().flat_map(|binding| binding.keys) {
+                assert!(
+                    seen.insert((format!("{modifiers:?}"), *key)),
+                    "{key:?} {modifiers:?}"
+                );
+            }
         }
     }
 
     #[test]
     fn every_key_finds_its_own_wish() {
-        for binding in BINDINGS {
-            for &(modifiers, key) in binding.keys {
-                let found = find(modifiers, key).unwrap();
+        for table in [BINDINGS, BUILDING] {
+            let keys = table.iter().flat_map(|binding| {
+                let of = binding.keys.iter();
+                of.map(move |&(modifiers, key)| (binding, modifiers, key))
+            });
+            for (binding, modifiers, key) in keys {
+                let found = find_in(table, modifiers, key).unwrap();
                 assert_eq!(found.wish, binding.wish, "{}", binding.shown);
             }
         }

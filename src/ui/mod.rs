@@ -7,6 +7,7 @@ mod app;
 mod attention;
 mod bindings;
 mod bubble_plot;
+mod builder;
 mod cards;
 mod controls;
 mod describe;

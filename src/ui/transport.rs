@@ -8,7 +8,7 @@ use super::icon::{Icon, Weight, icon_button};
 use super::lesson::Teach;
 use super::run::Run;
 use super::theme::{color, font};
-use super::view::{Dialog, TextSize, View};
+use super::view::{Dialog, Middle, TextSize, View};
 use super::wish::{Show, Travel, Wish};
 
 /// A bar so wide, in body-text sizes, has room for the program's name, and one so wide for the speed in words.
@@ -98,10 +98,15 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
 /// From the right.
 fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     window_switches(ui, view, wishes);
-    let sweep = ui.add(Button::new("Layouts…").selected(view.sweeping));
+    let sweep = ui.add(Button::new("Layouts…").selected(view.middle == Middle::Sweep));
     let hint = "Every legal layout, ranked: time, memory, cost (Y)";
     if sweep.on_hover_text(hint).clicked() {
         wishes.push(Wish::Show(Show::Sweep));
+    }
+    let build = ui.add(Button::new("Build…").selected(view.middle == Middle::Builder));
+    let hint = "Build a schedule by hand, as a puzzle, and run it (B)";
+    if build.on_hover_text(hint).clicked() {
+        wishes.push(Wish::Show(Show::Builder));
     }
     export_switch(ui, view, wishes);
     let lessons = ui.add(Button::new("Lessons…").selected(view.teaching));

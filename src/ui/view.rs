@@ -28,6 +28,18 @@ pub(super) enum Dialog {
     Export,
 }
 
+/// What has the middle of the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Middle {
+    /// The timeline.
+    #[default]
+    Timeline,
+    /// Every legal layout.
+    Sweep,
+    /// A schedule that is built by hand.
+    Builder,
+}
+
 /// How the window is set up.
 #[derive(Clone, Debug)]
 pub(super) struct View {
@@ -37,8 +49,8 @@ pub(super) struct View {
     pub(super) text: TextSize,
     /// Whether the controls are folded away.
     pub(super) controls_folded: bool,
-    /// Whether every legal layout is in the timeline's place.
-    pub(super) sweeping: bool,
+    /// The timeline, or what is in its place.
+    pub(super) middle: Middle,
     /// What lies over the window.
     pub(super) dialog: Option<Dialog>,
     /// The open panels; before anybody has opened or closed one, as many as have room.
@@ -60,7 +72,7 @@ impl View {
             theme,
             text,
             controls_folded: false,
-            sweeping: false,
+            middle: Middle::Timeline,
             dialog: None,
             panels: None,
             teaching: false,
@@ -148,7 +160,8 @@ impl View {
                 }
             }
             Show::Help => self.toggle_dialog(Dialog::Help),
-            Show::Sweep => self.sweeping = !self.sweeping,
+            Show::Sweep => self.toggle_middle(Middle::Sweep),
+            Show::Builder => self.toggle_middle(Middle::Builder),
             Show::Export => self.toggle_dialog(Dialog::Export),
         }
     }
@@ -156,6 +169,14 @@ impl View {
     /// These panels, and no others.
     pub(super) fn open_panels(&mut self, panels: impl IntoIterator<Item = Panel>) {
         self.panels = Some(panels.into_iter().collect());
+    }
+
+    fn toggle_middle(&mut self, middle: Middle) {
+        self.middle = if self.middle == middle {
+            Middle::Timeline
+        } else {
+            middle
+        };
     }
 
     fn toggle_panel(&mut self, panel: Panel) {

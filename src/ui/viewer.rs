@@ -76,7 +76,7 @@ fn listed(binding: &Binding) -> bool {
             show,
             Show::Theme | Show::Presenter | Show::Help | Show::Export
         ),
-        (_, Group::Run | Group::Layout | Group::Window) => false,
+        (_, Group::Run | Group::Layout | Group::Window | Group::Building) => false,
     }
 }
 
@@ -187,7 +187,8 @@ impl Viewer {
                 self.export.copy(ctx, scene.as_ref());
             }
             // Nothing is run here.
-            Wish::Change(_)
+            Wish::Build(_)
+            | Wish::Change(_)
             | Wish::Next(..)
             | Wish::TakeOffer(_)
             | Wish::Undo

@@ -1,5 +1,6 @@
 //! What somebody wants: panels and keys collect wishes, and the application grants them in one place.
 
+use super::builder::Build;
 use super::edit::{Change, Field};
 use super::lesson::Teach;
 use crate::scene::Hit;
@@ -147,6 +148,8 @@ pub(super) enum Show {
     Export,
     /// Every legal layout in the timeline's place, or no longer.
     Sweep,
+    /// A schedule built by hand in the timeline's place, or no longer.
+    Builder,
 }
 
 /// What somebody wants.
@@ -198,6 +201,8 @@ pub(super) enum Wish {
     Teach(Teach),
     /// A page of the lesson on or back; a training step where none is read. What remote controls send.
     Turn(Direction),
+    /// Something on the board of a schedule built by hand.
+    Build(Build),
     /// The end of the program.
     Close,
 }

@@ -30,11 +30,11 @@ pub(super) fn read(path: &Path) -> BTreeMap<String, Progress> {
 
 /// Keeps `progress` in `path`. That it cannot is no reason to disturb a reader.
 pub(super) fn write(path: &Path, progress: &BTreeMap<String, Progress>) {
-    let Ok(text) = serde_json::to_vec_pretty(progress) else {
+    let Ok(text) = serde_json::to_string_pretty(progress) else {
         return;
     };
     let folder = path.parent().map(std::fs::create_dir_all);
     if folder.is_some_and(|made| made.is_ok()) {
-        drop(export::write_bytes(path, &text));
+        drop(export::write_text(path, &text));
     }
 }

@@ -16,7 +16,7 @@ use crate::units::{Nanos, Rank};
 use crate::ui::kept::Kept;
 use crate::ui::pane::Pane;
 use crate::ui::run::Run;
-use crate::ui::view::View;
+use crate::ui::view::{Middle, View};
 use crate::ui::wish::{Panel, Travel};
 
 /// What of the window a lesson works with.
@@ -31,7 +31,7 @@ impl Desk<'_> {
     /// Opens another part of the window.
     pub(super) fn open(&mut self, part: Part, _at: Option<&str>) {
         match part {
-            Part::Layouts | Part::Guide => self.view.sweeping = true,
+            Part::Layouts | Part::Guide => self.view.middle = Middle::Sweep,
             Part::Builder | Part::Matrices => {}
         }
     }
@@ -49,7 +49,7 @@ impl Desk<'_> {
             self.view.open_panels(panels);
         }
         self.view.controls_folded = setup.hide_controls;
-        self.view.sweeping = false;
+        self.view.middle = Middle::Timeline;
     }
 }
 
