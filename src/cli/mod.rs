@@ -9,6 +9,7 @@ mod costs;
 mod devices;
 mod error;
 mod figures;
+mod guide;
 mod options;
 mod output;
 mod reference;
@@ -56,6 +57,7 @@ fn dispatch(mode: Mode, open_window: impl FnOnce(Show) -> Result<(), String>) ->
         Mode::Run(options) => run::run(&options),
         Mode::Simulate(options) => simulate::run(&options),
         Mode::Sweep(options) => sweep::run(&options),
+        Mode::Guide(options) => guide::run(&options),
         Mode::Compare(options) => compare::run(&options),
         Mode::Validate(answer) => validate::run(answer),
         Mode::Schedule(options) => schedule::run(&options),

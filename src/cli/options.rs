@@ -12,6 +12,7 @@ use super::args::{
 use super::config;
 use super::costs;
 use super::error::{CliError, CliResult};
+use super::guide::GuideOptions;
 use crate::export::{Drawing, ExportError, Format, all_own};
 use crate::scene::tokens::Theme;
 use crate::scene::{Comparison, Picture, Size};
@@ -28,6 +29,7 @@ pub(super) enum Mode {
     Simulate(Box<SimulateOptions>),
     Validate(Answer),
     Sweep(Box<SweepOptions>),
+    Guide(Box<GuideOptions>),
     Compare(CompareOptions),
     Schedule(Box<ScheduleOptions>),
     View(ViewOptions),
@@ -137,6 +139,9 @@ impl Mode {
             }
             Some(Verb::Sweep(args)) => {
                 SweepOptions::new(args).map(|sweep| Self::Sweep(Box::new(sweep)))
+            }
+            Some(Verb::Guide(args)) => {
+                GuideOptions::new(args).map(|guide| Self::Guide(Box::new(guide)))
             }
             Some(Verb::Compare(args)) => CompareOptions::new(args).map(Self::Compare),
             Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),

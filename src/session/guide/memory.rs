@@ -180,8 +180,8 @@ fn helped(spec: &GuideSpec) -> Result<Reason, ConfigError> {
         ..Layout::default()
     };
     let mut ways = Vec::new();
-    for &zero in zeros(spec, dp) {
-        for &recompute in recomputes(spec) {
+    for &recompute in recomputes(spec) {
+        for &zero in zeros(spec, dp) {
             if (zero, recompute) == (Zero::Off, Recompute::None) {
                 continue;
             }
@@ -191,13 +191,16 @@ fn helped(spec: &GuideSpec) -> Result<Reason, ConfigError> {
                 ..spec.base.methods
             };
             let best = other(spec, layout, methods)?;
-            let taken = best.fits && ways.iter().all(|way: &Way| !way.taken);
             ways.push(Way {
                 name: best.methods_named().join(", "),
                 best,
-                taken,
+                taken: false,
             });
         }
+    }
+    let fitting = ways.iter_mut().filter(|way| way.best.fits);
+    if let Some(way) = fitting.min_by(|a, b| a.best.step_s.total_cmp(&b.best.step_s)) {
+        way.taken = true;
     }
     let consequence = match ways.iter().find(|way| way.taken) {
         Some(way) => format!(

@@ -370,7 +370,7 @@ impl Measured {
         if self.fits {
             self.step_text()
         } else {
-            format!("does not fit: {}", self.peak_memory_bytes)
+            format!("does not fit, {}", self.peak_memory_bytes)
         }
     }
 }
