@@ -252,7 +252,7 @@ fn wrapped(line: &str) -> String {
             last.push_str(word);
         }
     }
-    lines.iter().map(|line| format!("     {line}\n")).collect()
+    format!("     {}\n", lines.join("\n     "))
 }
 
 /// The command that simulates it, on the same model and hardware.

@@ -182,7 +182,7 @@ impl Student {
         };
         let found = sweep(spec, &mut |done, all| {
             self.goes_on(count, (done, all), || {
-                tell(SweepState::Running { done, all })
+                tell(SweepState::Running { done, all });
             })
         });
         match found {
@@ -202,7 +202,7 @@ impl Student {
         };
         let found = guide(&spec, &mut |done, all| {
             self.goes_on(count, (done, all), || {
-                tell(GuideState::Running { done, all })
+                tell(GuideState::Running { done, all });
             })
         });
         let spec = Arc::new(spec);

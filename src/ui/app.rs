@@ -15,6 +15,7 @@ use super::bubble_plot::BubblePlot;
 use super::describe::describe;
 use super::dock::Panels;
 use super::export_panel::{ExportPanel, Shown, save, scene};
+use super::guide::GuidePanel;
 use super::kept::Kept;
 use super::options::Options;
 use super::pane::{LookedAt, Pane, arranged};
@@ -23,7 +24,7 @@ use super::selection::SelectionPanel;
 use super::sweep::SweepPanel;
 use super::timeline::Stage;
 use super::traffic::TrafficPanel;
-use super::view::{Dialog, View};
+use super::view::{Dialog, Instead, View};
 use super::wish::{Look, Panel, Wish};
 use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
 
@@ -38,6 +39,7 @@ pub struct App {
     selection: SelectionPanel,
     bubbles: BubblePlot,
     sweep: SweepPanel,
+    guide: GuidePanel,
     export: ExportPanel,
 }
 
@@ -69,6 +71,7 @@ impl App {
             selection: SelectionPanel::default(),
             bubbles: BubblePlot::default(),
             sweep: SweepPanel::default(),
+            guide: GuidePanel::default(),
             export: ExportPanel::default(),
         }
     }
@@ -109,13 +112,16 @@ impl App {
             Wish::Redo => self.run.redo(),
             Wish::Close => ctx.send_viewport_cmd(ViewportCommand::Close),
             Wish::Dismiss => self.dismiss(),
-            Wish::Travel(travel) => self.run.travel(travel),
+            Wish::Travel(travel) => {
+                let guiding = self.view.instead == Some(Instead::Guide);
+                if !(guiding && self.guide.travel(travel, &self.run)) {
+                    self.run.travel(travel);
+                }
+            }
             Wish::Look(look) => self.look(look),
             Wish::Show(show) => {
                 self.view.show(show);
-                if !self.view.sweeping {
-                    self.sweep.end(&self.run);
-                }
+                self.end_unseen();
             }
             Wish::Point(rank) => self.pane.attention.pointed = rank,
             Wish::Choose(rank) => self.pane.choose(rank),
@@ -127,8 +133,11 @@ impl App {
             }
             Wish::Area(area) => self.pane.select_area(area),
             Wish::Sweep(spec) => self.run.ask(Command::Sweep(Some(spec))),
+            Wish::Guide(spec) => self.run.ask(Command::Guide(Some(spec))),
             Wish::Load(config) => {
-                self.view.sweeping = !self.run.load(*config);
+                if self.run.load(*config) {
+                    self.view.instead = None;
+                }
             }
             Wish::Keep => {
                 let shown = self.run.timeline().filter(|_| !self.run.is_behind());
@@ -179,10 +188,20 @@ impl App {
     /// The nearest thing that can be closed or forgotten.
     fn dismiss(&mut self) {
         if self.view.dialog.take().is_none() && !self.run.dismiss() {
-            let sweeping = std::mem::take(&mut self.view.sweeping);
-            if !sweeping {
+            if self.view.instead.take().is_none() {
                 self.pane.dismiss();
             }
+            self.end_unseen();
+        }
+    }
+
+    /// What nobody looks at any more ends.
+    fn end_unseen(&mut self) {
+        if self.view.instead != Some(Instead::Sweep) {
+            self.sweep.end(&self.run);
+        }
+        if self.view.instead != Some(Instead::Guide) {
+            self.guide.end(&self.run);
         }
     }
 
@@ -232,7 +251,7 @@ impl App {
         let window = ui.ctx().content_rect().height();
         // A table of layouts takes the panels' room, and so do timelines one above the other.
         let crowded = self.compared_rows() as f32 * em * 1.6 > window * 0.45;
-        let open = !self.view.panels().is_empty() && !self.view.sweeping && !crowded;
+        let open = !self.view.panels().is_empty() && self.view.instead.is_none() && !crowded;
         let panels = if open {
             dock::height(&self.view, window)
         } else {
@@ -275,9 +294,10 @@ impl App {
     }
 
     fn lay_out_timeline(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
-        if self.view.sweeping {
-            self.sweep.show(ui, &self.run, &self.view, wishes);
-            return;
+        match self.view.instead {
+            Some(Instead::Sweep) => return self.sweep.show(ui, &self.run, &self.view, wishes),
+            Some(Instead::Guide) => return self.guide.show(ui, &self.run, &self.view, wishes),
+            None => {}
         }
         ui.horizontal(|ui| {
             transport::status(ui, &self.run, &self.view);

@@ -4,6 +4,7 @@ use eframe::egui::{Key, Modifiers};
 
 use super::edit::Field;
 use super::keys::{Binding, Focus, Group};
+use super::view::Instead;
 use super::wish::{Direction, Look, Panel, Show, Travel, Wish};
 
 const NONE: Modifiers = Modifiers::NONE;
@@ -526,8 +527,15 @@ pub(super) static BINDINGS: &[Binding] = &[
         Group::Window,
         "Y",
         &[(NONE, Key::Y)],
-        Wish::Show(Show::Sweep),
+        Wish::Show(Show::Instead(Instead::Sweep)),
         "every layout, ranked",
+    ),
+    key(
+        Group::Window,
+        "G",
+        &[(NONE, Key::G)],
+        Wish::Show(Show::Instead(Instead::Guide)),
+        "a layout chosen for you, and why; ← → walk through it",
     ),
     key(
         Group::Window,

@@ -7,7 +7,7 @@ use crate::scene::fonts::Weight as FontWeight;
 use super::icon::{Icon, Weight, icon_button};
 use super::run::Run;
 use super::theme::{color, font};
-use super::view::{Dialog, TextSize, View};
+use super::view::{Dialog, Instead, TextSize, View};
 use super::wish::{Show, Travel, Wish};
 
 /// A bar so wide, in body-text sizes, has room for the program's name, and one so wide for the speed in words.
@@ -97,10 +97,11 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
 /// From the right.
 fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     window_switches(ui, view, wishes);
-    let sweep = ui.add(Button::new("Layouts…").selected(view.sweeping));
-    let hint = "Every legal layout, ranked: time, memory, cost (Y)";
+    let sweep = ui.add(Button::new("Layouts…").selected(view.instead.is_some()));
+    let hint = "Every legal layout, ranked: time, memory, cost (Y), or one chosen for you (G)";
     if sweep.on_hover_text(hint).clicked() {
-        wishes.push(Wish::Show(Show::Sweep));
+        let instead = view.instead.unwrap_or(Instead::Sweep);
+        wishes.push(Wish::Show(Show::Instead(instead)));
     }
     export_switch(ui, view, wishes);
 }

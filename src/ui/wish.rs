@@ -1,8 +1,9 @@
 //! What somebody wants: panels and keys collect wishes, and the application grants them in one place.
 
 use super::edit::{Change, Field};
+use super::view::Instead;
 use crate::scene::Hit;
-use crate::session::{Config, SweepSpec};
+use crate::session::{Config, GuideSpec, SweepSpec};
 use crate::trace::Area;
 use crate::units::{Nanos, Rank};
 
@@ -144,8 +145,8 @@ pub(super) enum Show {
     Help,
     /// Where to save a picture, or no longer.
     Export,
-    /// Every legal layout in the timeline's place, or no longer.
-    Sweep,
+    /// Layouts in the timeline's place, or no longer.
+    Instead(Instead),
 }
 
 /// What somebody wants.
@@ -181,6 +182,8 @@ pub(super) enum Wish {
     Area(Area),
     /// Every legal layout ranked.
     Sweep(Box<SweepSpec>),
+    /// The layout to take, and why.
+    Guide(Box<GuideSpec>),
     /// Another configuration, as a whole.
     Load(Box<Config>),
     /// The timeline kept, to compare others with it.
