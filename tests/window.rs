@@ -448,10 +448,15 @@ fn where_nothing_fits_it_says_how_many_gpus_would_do() {
     wait_for(&mut harness, "Timeline of 8 GPUs");
     press(&mut harness, &[Key::G]);
     wait_for(&mut harness, "gpt3-175b does not fit 8 × A100 80 GB");
+    harness
+        .render()
+        .unwrap()
+        .save("/tmp/guide_none.png")
+        .unwrap();
     harness.get_by_label("Ask for 64 GPUs").click();
     wait_for(&mut harness, "Use it");
     harness.get_by_label("Every layout").click();
-    wait_for(&mut harness, "fit into 80.0 GiB");
+    wait_for(&mut harness, "none fits into 80.0 GiB");
 }
 
 #[test]

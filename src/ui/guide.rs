@@ -2,7 +2,7 @@
 //! through one by one, the layout, and those that were rejected.
 
 use eframe::egui::{
-    Align, Button, ComboBox, DragValue, Layout, ProgressBar, RichText, ScrollArea, Ui, vec2,
+    Align, Button, ComboBox, DragValue, Grid, Layout, ProgressBar, RichText, ScrollArea, Ui, vec2,
 };
 
 use crate::hardware::{Hardware, PROFILES};
@@ -360,18 +360,8 @@ fn answer(
     let named = chosen.named();
     let rest = named.split_once(", ").map_or("", |(_, rest)| rest);
     ui.label(rest);
-    let figures = [
-        format!("{} a step", chosen.step_text()),
-        format!("{} tokens/s", large(found.tokens_per_s)),
-        format!("MFU {}", percent(found.mfu)),
-        format!("bubble {} of total", percent(chosen.bubble_of_total)),
-        format!(
-            "{} of {} on the fullest GPU",
-            chosen.peak_memory_bytes, found.capacity
-        ),
-    ];
     let weak = color(palette.text_weak);
-    ui.label(RichText::new(figures.join(" · ")).color(weak));
+    figures(ui, found, view);
     if ui
         .button("Use it")
         .on_hover_text("Loads the layout; Ctrl Z brings the one before back")
@@ -389,6 +379,31 @@ fn answer(
     ui.label(RichText::new(note).small().color(weak));
 }
 
+/// What the layout comes to.
+fn figures(ui: &mut Ui, found: &Guide, view: &View) {
+    let chosen = &found.chosen;
+    let memory = format!("{} of {}", chosen.peak_memory_bytes, found.capacity);
+    let figures = [
+        ("Step", chosen.step_text()),
+        ("Tokens/s", large(found.tokens_per_s)),
+        ("MFU", percent(found.mfu)),
+        ("Bubble of total", percent(chosen.bubble_of_total)),
+        ("Fullest GPU", memory),
+    ];
+    let strong = font(view.sizes().body, FontWeight::SemiBold);
+    let grid = Grid::new("guide figures")
+        .num_columns(2)
+        .min_row_height(view.sizes().body * 1.3)
+        .spacing(vec2(view.sizes().space(), view.sizes().gap() * 0.2));
+    grid.show(ui, |ui| {
+        for (name, value) in figures {
+            ui.label(RichText::new(name).color(color(view.palette().text_weak)));
+            ui.label(RichText::new(value).font(strong.clone()));
+            ui.end_row();
+        }
+    });
+}
+
 /// A layout that was not taken, with why, and a button that loads it.
 fn rejected(
     ui: &mut Ui,
@@ -398,7 +413,7 @@ fn rejected(
 ) {
     let (palette, sizes) = (view.palette(), view.sizes());
     ui.horizontal_top(|ui| {
-        let width = sizes.body * 3.6;
+        let width = sizes.body * 3.9;
         if let Some(layout) = &one.layout {
             let button = ui.add_sized([width, ui.spacing().interact_size.y], Button::new("Show"));
             let hint = "Loads this layout; the chosen one, if it is shown, is kept to compare";
@@ -412,7 +427,7 @@ fn rejected(
                 wishes.push(Wish::Load(Box::new(chosen)));
             }
         } else {
-            ui.add_space(width + ui.spacing().item_spacing.x);
+            ui.allocate_space(vec2(width, 1.0));
         }
         ui.vertical(|ui| {
             let name = font(sizes.body, FontWeight::SemiBold);

@@ -1,6 +1,8 @@
 //! The questions on the way to a layout, one under the other, as far as they are uncovered.
 
-use eframe::egui::{Align, Align2, Frame, Margin, RichText, Sense, Stroke, Ui, vec2};
+use eframe::egui::{
+    Align, Align2, Frame, Margin, RichText, Role, Sense, Stroke, StrokeKind, Ui, WidgetInfo, vec2,
+};
 
 use crate::scene::fonts::Weight;
 use crate::session::{Guide, Reason, Verdict, Way};
@@ -151,7 +153,11 @@ fn answer(ui: &mut Ui, reason: &Reason, view: &View) {
         let facts: Vec<String> = reason
             .facts
             .iter()
-            .map(|fact| format!("{} {}", fact.name, fact.value))
+            .map(|fact| {
+                // A figure and its unit stay on a line.
+                let value = fact.value.to_string().replace(' ', "\u{a0}");
+                format!("{} {value}", fact.name)
+            })
             .collect();
         ui.label(
             RichText::new(facts.join(" · "))
@@ -178,29 +184,27 @@ fn way(ui: &mut Ui, way: &Way, view: &View) {
         (false, true) => (Stroke::new(1.0, color(palette.divider)), palette.text),
         (false, false) => (Stroke::new(1.0, color(palette.divider)), palette.text_weak),
     };
-    let mark = if way.taken { "✔ " } else { "" };
+    let mark = if way.taken { "→ " } else { "" };
     let text = format!("{mark}{}: {}", way.name, way.best.outcome());
-    let frame = Frame::new()
-        .fill(color(palette.background))
-        .stroke(border)
-        .corner_radius(sizes.panel_radius())
-        .inner_margin(Margin::symmetric(
-            (sizes.gap() * 0.8) as i8,
-            (sizes.gap() * 0.25) as i8,
-        ));
     let weight = if way.taken {
         Weight::SemiBold
     } else {
         Weight::Regular
     };
-    let shown = frame.show(ui, |ui| {
-        let text = RichText::new(text).font(font(sizes.small(), weight));
-        ui.label(text.color(color(ink)));
-    });
+    let ink = color(ink);
+    let room = ui.max_rect().width() - sizes.gap() * 1.6;
+    let font = font(sizes.small(), weight);
+    let galley = ui.painter().layout(text.clone(), font, ink, room);
+    let size = galley.size() + vec2(sizes.gap() * 1.6, sizes.gap() * 0.9);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, text.as_str()));
+    let (radius, fill) = (sizes.panel_radius(), color(palette.background));
+    ui.painter()
+        .rect(rect, radius, fill, border, StrokeKind::Inside);
+    let at = rect.center() - galley.size() * 0.5;
+    ui.painter().galley(at, galley, ink);
     let named = way.best.named();
-    shown
-        .response
-        .on_hover_text(format!("The best that goes this way: {named}"));
+    response.on_hover_text(format!("The best that goes this way: {named}"));
 }
 
 /// `yes` as it stands at the start of a line.

@@ -76,7 +76,7 @@ const FORKS: [Fork; 7] = [
         topic: Topic::Recompute,
         entry: 6,
         name: |one| match one.recompute {
-            Recompute::None => "none again".to_owned(),
+            Recompute::None => "no recomputation".to_owned(),
             Recompute::Selective | Recompute::Full => {
                 format!("{} recomputation", one.recompute.name())
             }
@@ -229,16 +229,15 @@ impl Fork {
             });
         }
         if parts.is_empty() {
-            let only = ways.iter().filter(|way| way.best.fits).count() <= 1;
-            let rest = if ways.len() > 1 && only {
+            let rest = if ways.len() > 1 {
                 "nothing else fits"
             } else {
-                "the simplest"
+                "there is no other way"
             };
             parts.push(rest.to_owned());
         }
         let what = self.what_it_means(&choice.chosen);
-        format!("{answer}: {}{what}", parts.join("; "))
+        capital(&format!("{}{what}", parts.join("; ")))
     }
 
     /// What the answer is in the cluster.
@@ -322,4 +321,13 @@ fn data(spec: &GuideSpec, choice: &Choice) -> Result<Option<Reason>, ConfigError
         ways: Vec::new(),
         consequence,
     }))
+}
+
+/// With the first letter large.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.to_uppercase().to_string());
+    format!("{}{}", first.unwrap_or_default(), letters.as_str())
 }
