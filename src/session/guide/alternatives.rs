@@ -92,7 +92,9 @@ fn alone(spec: &GuideSpec, all: &[Measured], chosen: &Measured) -> Vec<Idea> {
         "Tensor parallel alone".to_owned(),
         named(spec, chosen, tensor),
     ));
-    let idea = if gpus > layers {
+    let idea = if gpus == 1 {
+        Err("there is one GPU only".to_owned())
+    } else if gpus > layers {
         Err(format!(
             "{layers} layers make at most {layers} stages; {} of {gpus} GPUs would hold none",
             gpus - layers
