@@ -294,6 +294,32 @@ fn a_sweep_ranks_layouts_and_tells_their_settings() {
 }
 
 #[test]
+fn a_guide_chooses_a_layout_and_says_why() {
+    let line = "guide --gpus 16 --model megatron-3.6b --hardware a100-80gb --global-batch 64";
+    insta::assert_snapshot!(stdout(line));
+    let found = json(line);
+    let chosen = &found["chosen"];
+    assert!(chosen["fits"] == true && chosen["simulated"] == true);
+    // The command that it tells simulates to the step that it tells.
+    let command = found["command"].as_str().unwrap();
+    let again = json(command.strip_prefix("shardscope ").unwrap());
+    assert_eq!(float(&again, "makespan_s"), float(chosen, "step_s"));
+    assert_eq!(float(&again, "tokens_per_s"), float(&found, "tokens_per_s"));
+    assert!(found["reasons"].as_array().unwrap().len() > 4);
+    assert!(found["rejected"].as_array().unwrap().len() >= 3);
+    let none = json(&format!(
+        "{line} --zero 0 --sequence-parallel=false --recompute none"
+    ));
+    assert_eq!(none["chosen"]["zero"], 0);
+    insta::assert_snapshot!(refusal("guide --gpus 8 --model gpt3-175b --hardware a100-80gb"), @r"
+    error: gpt3-175b does not fit 8 × A100 80 GB: what needs least needs 367 GiB of 80.0 GiB a GPU (DP 1 × TP 8 × PP 1, 8 micro-batches of 1, sequence parallel, full recomputation); doubling them, 64 GPUs are the first that would do, with 48.2 GiB a GPU (DP 1 × TP 8 × PP 8, 64 micro-batches of 1, sequence parallel, full recomputation)
+    hint: --gpus 64 --global-batch 64
+    ");
+    insta::assert_snapshot!(refusal("guide --gpus 8 --tp 2"), @"error: guide takes no --tp: it is what is chosen; sweep holds such things fixed");
+    insta::assert_snapshot!(refusal("guide --gpus 0"), @"error: --gpus is 0, but must be from 1 to 1048576");
+}
+
+#[test]
 fn many_ranks_are_told_by_those_that_differ() {
     let report = json("simulate --dp 64 --tp 4 --pp 4 --micro-batches 8");
     let rows = report["ranks"].as_array().unwrap();

@@ -3,16 +3,20 @@
 #![cfg(feature = "desktop")]
 #![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use eframe::egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use egui_kittest::{Harness, SnapshotResults};
+use shardscope::hardware::Hardware;
 use shardscope::scene::tokens::Theme;
 use shardscope::session::{
-    Command, Config, Replica, Session, Snapshot, Status, StepRecord, SweepSpec, SweepState,
+    Command, Config, GuideSpec, GuideState, Replica, Session, Snapshot, Status, StepRecord,
+    SweepSpec, SweepState, guide,
 };
+use shardscope::shape::ModelShape;
 use shardscope::ui::{App, Motion, Options, TextSize};
 
 /// A run of `config` as a session would show it after some steps; losses, hashes and texts are made up, so that
@@ -345,6 +349,114 @@ fn every_layout_is_listed_and_a_click_loads_one() {
     harness.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     harness.run_steps(2);
     assert_eq!(*harness.state().config(), Config::default());
+}
+
+/// A run for which a layout has been chosen.
+fn guided() -> Arc<Snapshot> {
+    let run = trained(Config::default(), 3);
+    let spec = GuideSpec::around(&run.config, 8);
+    let found = guide(&spec, &mut |_, _| ControlFlow::Continue(()));
+    Arc::new(Snapshot {
+        guide: Some(GuideState::Found {
+            spec: Arc::new(spec),
+            found: Arc::new(found.unwrap().unwrap()),
+        }),
+        ..(*run).clone()
+    })
+}
+
+#[test]
+fn a_layout_is_chosen_and_its_reasons_are_told() {
+    let mut harness = window([1280.0, 720.0], options(Theme::Light), guided());
+    press(&mut harness, &[Key::G]);
+    harness.get_by_label("Does the whole training fit one GPU?");
+    harness.get_by_label("Yes");
+    harness.get_by_label_contains("Every GPU can hold all of the model");
+    harness.snapshot("guide");
+    for name in [
+        "Model to lay out",
+        "Hardware to lay out",
+        "GPUs to lay out",
+        "Global batch to lay out",
+        "Previous question",
+        "Next question",
+    ] {
+        assert!(harness.query_all_by_label(name).count() >= 1, "{name}");
+    }
+    let Some(GuideState::Found { found, .. }) = &guided().guide else {
+        panic!("it was found");
+    };
+    harness.get_by_label("Use it").click();
+    harness.run_steps(2);
+    let config = harness.state().config().clone();
+    assert_eq!(config.layout, found.chosen.layout);
+    assert!(harness.query_by_label("Use it").is_none());
+    // The chosen one is shown; a rejected one is looked at, and the one before comes back.
+    press(&mut harness, &[Key::G]);
+    harness.get_by_label("Show Pipeline parallel alone").click();
+    harness.run_steps(2);
+    assert_eq!(harness.state().config().layout.pp, 8);
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    harness.run_steps(2);
+    assert_eq!(*harness.state().config(), config);
+}
+
+#[test]
+fn the_way_to_a_layout_is_walked_through_by_key() {
+    let mut harness = window([1280.0, 720.0], options(Theme::Dark), guided());
+    press(&mut harness, &[Key::G, Key::Home]);
+    harness.get_by_label("Does the whole training fit one GPU?");
+    assert!(harness.query_by_label("Yes").is_none(), "not answered yet");
+    assert!(harness.query_by_label("Use it").is_none());
+    press(&mut harness, &[Key::ArrowRight, Key::PageDown]);
+    harness.get_by_label("Yes");
+    let question = "Over how many GPUs of a node is each layer sliced (tensor parallel)?";
+    harness.get_by_label(question);
+    press(&mut harness, &[Key::ArrowRight]);
+    harness.get_by_label("TP 1");
+    harness.snapshot("guide_walk");
+    press(&mut harness, &[Key::ArrowLeft, Key::ArrowLeft]);
+    assert!(harness.query_by_label(question).is_none());
+    assert_eq!(
+        harness.state().playhead(),
+        (0, 0),
+        "the run stays where it is"
+    );
+    press(&mut harness, &[Key::End]);
+    harness.get_by_label("Use it");
+    press(&mut harness, &[Key::Escape]);
+    assert!(harness.query_by_label("Use it").is_none());
+}
+
+#[test]
+fn where_nothing_fits_it_says_how_many_gpus_would_do() {
+    let hardware = Hardware::profile("a100-80gb").unwrap();
+    let options = Options {
+        config: Config {
+            model: ModelShape::preset("gpt3-175b").unwrap(),
+            precision: hardware.precision,
+            hardware,
+            ..Config::default()
+        },
+        ..options(Theme::Dark)
+    };
+    let mut harness = Harness::builder()
+        .with_size([1280.0, 720.0])
+        .with_pixels_per_point(1.0)
+        .wgpu()
+        .build_eframe(move |cc| App::new(cc, &options).unwrap());
+    wait_for(&mut harness, "Timeline of 8 GPUs");
+    press(&mut harness, &[Key::G]);
+    wait_for(&mut harness, "gpt3-175b does not fit 8 × A100 80 GB");
+    harness
+        .render()
+        .unwrap()
+        .save("/tmp/guide_none.png")
+        .unwrap();
+    harness.get_by_label("Ask for 64 GPUs").click();
+    wait_for(&mut harness, "Use it");
+    harness.get_by_label("Every layout").click();
+    wait_for(&mut harness, "none fits into 80.0 GiB");
 }
 
 #[test]

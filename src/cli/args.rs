@@ -6,6 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 
+use super::guide::GuideArgs;
 use crate::hardware::PROFILES;
 use crate::schedule::ScheduleKind;
 use crate::session::{Framework, TOP};
@@ -61,6 +62,11 @@ pub(super) enum Verb {
     /// micro-batch size, chunks and recomputation are swept where they are not given; the global batch is a
     /// sequence a GPU if not given
     Sweep(SweepArgs),
+    /// Choose a layout for a model, GPUs and links, and say why: the questions that an engineer asks, each with its
+    /// figures, and what was rejected. Degrees, micro-batches and chunks are chosen; `--sequence-parallel`, `--zero` and
+    /// `--recompute` say how far it may go (true, 1 and full if not given); the global batch is a sequence a GPU if not
+    /// given
+    Guide(GuideArgs),
     /// Reckon steps of two or more layouts, and draw them one above the other on one time axis
     Compare(CompareArgs),
     /// Read files that `run` or `simulate` wrote, or traces of `PyTorch`'s profiler and others in Chrome's format: print

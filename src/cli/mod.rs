@@ -8,6 +8,7 @@ mod config;
 mod devices;
 mod error;
 mod figures;
+mod guide;
 mod lesson;
 mod options;
 mod output;
@@ -68,6 +69,7 @@ fn dispatch(mode: Mode, open_window: impl FnOnce(Show) -> Result<(), String>) ->
         Mode::Run(options) => run::run(&options),
         Mode::Simulate(options) => simulate::run(&options),
         Mode::Sweep(options) => sweep::run(&options),
+        Mode::Guide(options) => guide::run(&options),
         Mode::Compare(options) => compare::run(&options),
         Mode::Validate(answer) => validate::run(answer),
         Mode::Schedule(options) => schedule::run(&options),

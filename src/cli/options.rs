@@ -13,6 +13,7 @@ use super::args::{
 };
 use super::config;
 use super::error::{CliError, CliResult};
+use super::guide::GuideOptions;
 use crate::export::{Drawing, ExportError, Format, all_own};
 use crate::lesson::{Course, Files};
 use crate::scene::tokens::Theme;
@@ -31,6 +32,7 @@ pub(super) enum Mode {
     Simulate(Box<SimulateOptions>),
     Validate(Answer),
     Sweep(Box<SweepOptions>),
+    Guide(Box<GuideOptions>),
     Compare(CompareOptions),
     Schedule(Box<ScheduleOptions>),
     View(ViewOptions),
@@ -164,6 +166,9 @@ impl Mode {
             }
             Some(Verb::Sweep(args)) => {
                 SweepOptions::new(args).map(|sweep| Self::Sweep(Box::new(sweep)))
+            }
+            Some(Verb::Guide(args)) => {
+                GuideOptions::new(args).map(|guide| Self::Guide(Box::new(guide)))
             }
             Some(Verb::Compare(args)) => CompareOptions::new(args).map(Self::Compare),
             Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),

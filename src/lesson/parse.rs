@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
+use super::build::LADDER;
 use super::expr::Formula;
 use super::figures::{Style, is_known, near};
 use super::settings;
@@ -345,12 +346,36 @@ impl Reader<'_> {
             "task" => self.task(body).map(Content::Task),
             _ => {
                 let raw: RawOpen = self.read("an open", body)?;
+                self.known_place(&raw, body);
                 Some(Content::Open(Open {
                     what: raw.what,
                     at: raw.at,
                     button: raw.button,
                 }))
             }
+        }
+    }
+
+    /// Whether there is the level or the story that is to be opened.
+    fn known_place(&mut self, raw: &RawOpen, body: Body<'_>) {
+        let known: Vec<String> = match raw.what {
+            Part::Builder => LADDER
+                .iter()
+                .map(|level| level.name.clone().into_owned())
+                .collect(),
+            Part::Matrices => STORIES.map(str::to_owned).to_vec(),
+            Part::Layouts | Part::Guide => Vec::new(),
+        };
+        if let Some(at) = raw.at.as_ref().filter(|at| !known.contains(at)) {
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            };
+            self.wrong(
+                body.line_of("at"),
+                format!("there is no place {at:?} there; there are {known}"),
+            );
         }
     }
 
@@ -363,6 +388,13 @@ impl Reader<'_> {
                 return None;
             }
         };
+        let word = |name: &str| {
+            name.starts_with(char::is_alphabetic)
+                && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        };
+        if !word(&name) {
+            self.wrong(body.line_of("name"), format!("a set-up's name stands in formulas: a letter, then letters, digits and _ were expected, not {name:?}"));
+        }
         if self.setups.iter().any(|setup| setup.name == name) {
             self.wrong(
                 body.line_of("name"),
@@ -662,6 +694,9 @@ impl Reader<'_> {
         }
     }
 }
+
+/// The stories of a layer's matrices.
+const STORIES: [&str; 5] = ["columns", "rows", "mlp", "heads", "vocabulary"];
 
 /// The panels that a set-up may open.
 pub(super) const PANELS: [&str; 7] = [

@@ -236,6 +236,14 @@ fn every_kind_of_mistake_is_told_with_its_line_and_what_was_expected() {
         ),
         ("light", page("```light\nrank = 4\n```\n")),
         (
+            "open where",
+            page("```open\nwhat = \"builder\"\nat = \"A cap\"\nbutton = \"b\"\n```\n"),
+        ),
+        (
+            "name in formulas",
+            page("```setup\nname = \"one-gpu\"\n```\n"),
+        ),
+        (
             "open",
             page("```open\nwhat = \"bilder\"\nbutton = \"b\"\n```\n"),
         ),

@@ -7,6 +7,7 @@ mod beside;
 mod config;
 mod costs;
 mod fit;
+mod guide;
 mod job;
 mod report;
 mod settings;
@@ -25,10 +26,16 @@ mod worker;
 pub use beside::listed;
 pub use config::{Clock, Config, ConfigError, Costs};
 pub use fit::what_would_fit;
+pub use guide::{
+    Allowed, Fact, Fault, Fewest, Guide, GuideError, GuideSpec, Measured, Reason, Rejected,
+    TOLERANCE, Topic, Value, Verdict, Way, guide,
+};
 pub use job::{Job, Progress};
 pub use report::{MemoryReport, RankReport, Report, StepReport};
 pub use settings::{Framework, settings_of, unsaid};
-pub use snapshot::{Command, Curve, Replica, Snapshot, Status, StepRecord, SweepState, Timeline};
+pub use snapshot::{
+    Command, Curve, GuideState, Replica, Snapshot, Status, StepRecord, SweepState, Timeline,
+};
 pub use study::most_micro_batches;
 pub use sweep::{Fixed, Sweep, SweepRow, SweepSpec, TOP, sweep};
 pub use traffic::TrafficReport;

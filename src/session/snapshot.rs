@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::config::Config;
+use super::guide::{Guide, GuideSpec};
 use super::report::Report;
 use super::sweep::{Sweep, SweepSpec};
 use crate::shape::StageShape;
@@ -23,6 +24,8 @@ pub enum Command {
     Curve(Box<Config>),
     /// Rank every legal layout, in place of the sweep before; or forget that.
     Sweep(Option<Box<SweepSpec>>),
+    /// Choose a layout and say why, in place of the choice before; or forget that.
+    Guide(Option<Box<GuideSpec>>),
 }
 
 /// What a session is doing.
@@ -67,6 +70,34 @@ pub enum SweepState {
     },
     /// Why there is none.
     Refused(String),
+}
+
+/// How far the choice of a layout is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum GuideState {
+    /// Under way.
+    Running {
+        /// Layouts looked at.
+        done: usize,
+        /// Of so many.
+        all: usize,
+    },
+    /// What was chosen.
+    Found {
+        /// What was asked.
+        spec: Arc<GuideSpec>,
+        /// The answer.
+        found: Arc<Guide>,
+    },
+    /// Why there is none.
+    Refused {
+        /// What was asked.
+        spec: Arc<GuideSpec>,
+        /// Why.
+        why: String,
+        /// How many GPUs would do, and with which global batch, if that is known.
+        fewest: Option<(usize, usize)>,
+    },
 }
 
 /// A step's timeline, with its figures.
@@ -133,4 +164,7 @@ pub struct Snapshot {
     pub curve: Option<Curve>,
     /// The sweep that was asked for.
     pub sweep: Option<SweepState>,
+    /// The choice of a layout that was asked for.
+    #[serde(default)]
+    pub guide: Option<GuideState>,
 }

@@ -7,8 +7,9 @@ use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channe
 use std::thread::JoinHandle;
 
 use super::config::Config;
+use super::guide::{GuideError, GuideSpec, guide};
 use super::shared::Shared;
-use super::snapshot::{Curve, SweepState};
+use super::snapshot::{Curve, GuideState, SweepState};
 use super::sweep::{SweepSpec, sweep};
 use super::trainer::simulate_step;
 
@@ -26,6 +27,8 @@ pub(super) enum Question {
     Curve(Box<Config>),
     /// Every legal layout; the last one asked for counts. Or no sweep any more.
     Sweep(Option<Box<SweepSpec>>),
+    /// The layout to take; the last one asked for counts. Or no such question any more.
+    Guide(Option<Box<GuideSpec>>),
 }
 
 /// The thread that answers; dropping it ends it, mid-sweep if need be.
@@ -33,7 +36,7 @@ pub(super) enum Question {
 pub(super) struct Study {
     /// Whoever asks hardly waits: a sweep ends when another is asked for.
     questions: Option<SyncSender<(Question, u64)>>,
-    /// Rises with each question about sweeps: those before are no longer wanted.
+    /// Rises with each question about sweeps or the layout to take: those before are no longer wanted.
     outdated: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -48,6 +51,7 @@ impl Study {
             outdated: Arc::clone(&outdated),
             curve: None,
             sweep: None,
+            guide: None,
         };
         let thread = std::thread::Builder::new()
             .name("study".to_owned())
@@ -60,8 +64,9 @@ impl Study {
     }
 
     pub(super) fn ask(&self, question: Question) {
-        let of_sweeps = u64::from(matches!(question, Question::Sweep(_)));
-        let count = self.outdated.fetch_add(of_sweeps, Ordering::Relaxed) + of_sweeps;
+        // A long question ends when another one is asked: only one of them is looked at.
+        let long = u64::from(matches!(question, Question::Sweep(_) | Question::Guide(_)));
+        let count = self.outdated.fetch_add(long, Ordering::Relaxed) + long;
         if let Some(questions) = &self.questions {
             // Fails only if the thread is gone, which has told why.
             drop(questions.send((question, count)));
@@ -95,13 +100,15 @@ struct Student {
     curve: Option<Plot>,
     /// With the count of questions about sweeps when it was asked for.
     sweep: Option<(Box<SweepSpec>, u64)>,
+    /// The same of the layout to take.
+    guide: Option<(Box<GuideSpec>, u64)>,
 }
 
 impl Student {
     /// Until no one is left to ask.
     fn run(&mut self) {
         loop {
-            let idle = self.curve.is_none() && self.sweep.is_none();
+            let idle = self.curve.is_none() && self.sweep.is_none() && self.guide.is_none();
             let next = if idle {
                 let received = self.inbox.recv();
                 received.map_err(|RecvError| TryRecvError::Disconnected)
@@ -115,13 +122,18 @@ impl Student {
                     self.sweep = None;
                     self.shared.change(|snapshot| snapshot.sweep = None);
                 }
+                Ok((Question::Guide(Some(spec)), count)) => self.guide = Some((spec, count)),
+                Ok((Question::Guide(None), _)) => {
+                    self.guide = None;
+                    self.shared.change(|snapshot| snapshot.guide = None);
+                }
                 Err(TryRecvError::Empty) => self.work(),
                 Err(TryRecvError::Disconnected) => return,
             }
         }
     }
 
-    /// A point of the curve, or all of the sweep.
+    /// A point of the curve, or all of a long question.
     fn work(&mut self) {
         if let Some(plot) = &mut self.curve {
             match plot.left.pop() {
@@ -130,6 +142,8 @@ impl Student {
             }
         } else if let Some((spec, count)) = self.sweep.take() {
             self.run_sweep(&spec, count);
+        } else if let Some((spec, count)) = self.guide.take() {
+            self.run_guide(*spec, count);
         }
     }
 
@@ -167,13 +181,9 @@ impl Student {
             self.shared.change(|snapshot| snapshot.sweep = Some(state));
         };
         let found = sweep(spec, &mut |done, all| {
-            if self.outdated.load(Ordering::Relaxed) != count {
-                return ControlFlow::Break(());
-            }
-            if done.is_multiple_of(TELL_EVERY) || all - done < TELL_EVERY {
+            self.goes_on(count, (done, all), || {
                 tell(SweepState::Running { done, all });
-            }
-            ControlFlow::Continue(())
+            })
         });
         match found {
             // Stopped: something newer is wanted.
@@ -184,6 +194,53 @@ impl Student {
             }),
             Err(error) => tell(SweepState::Refused(error.to_string())),
         }
+    }
+
+    fn run_guide(&self, spec: GuideSpec, count: u64) {
+        let tell = |state: GuideState| {
+            self.shared.change(|snapshot| snapshot.guide = Some(state));
+        };
+        let found = guide(&spec, &mut |done, all| {
+            self.goes_on(count, (done, all), || {
+                tell(GuideState::Running { done, all });
+            })
+        });
+        let spec = Arc::new(spec);
+        match found {
+            // Stopped: something newer is wanted.
+            Ok(None) => {}
+            Ok(Some(found)) => tell(GuideState::Found {
+                spec,
+                found: Arc::new(found),
+            }),
+            Err(error) => tell(GuideState::Refused {
+                spec,
+                why: error.to_string(),
+                fewest: fewest(&error),
+            }),
+        }
+    }
+
+    /// Whether the long question of that count is still wanted; tells its progress every so often.
+    fn goes_on(&self, count: u64, (done, all): (usize, usize), tell: impl Fn()) -> ControlFlow<()> {
+        if self.outdated.load(Ordering::Relaxed) != count {
+            return ControlFlow::Break(());
+        }
+        if done.is_multiple_of(TELL_EVERY) || all.saturating_sub(done) < TELL_EVERY {
+            tell();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// GPUs that would do, and the global batch with them.
+fn fewest(error: &GuideError) -> Option<(usize, usize)> {
+    match error {
+        GuideError::NothingFits { fewest, .. } => {
+            let fewest = fewest.as_ref()?;
+            Some((fewest.gpus, fewest.global_batch))
+        }
+        GuideError::Config(_) | GuideError::NoLayout { .. } => None,
     }
 }
 

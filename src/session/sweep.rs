@@ -192,7 +192,7 @@ impl SweepSpec {
     }
 
     /// Every legal layout: tensor-parallel ranks within a node, at least one layer a stage.
-    fn candidates(&self) -> Vec<Config> {
+    pub(super) fn candidates(&self) -> Vec<Config> {
         let mut all = Vec::new();
         let divisors = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
         let node = self.base.hardware.gpus_per_node;

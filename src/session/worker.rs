@@ -57,6 +57,7 @@ impl Session {
         match command {
             Command::Curve(config) => self.study.ask(Question::Curve(config)),
             Command::Sweep(spec) => self.study.ask(Question::Sweep(spec)),
+            Command::Guide(spec) => self.study.ask(Question::Guide(spec)),
             Command::Configure(_) | Command::Reset | Command::TrainUntil(_) => self.order(command),
         }
     }
@@ -66,7 +67,9 @@ impl Session {
             // One that will be refused must not end a step that then goes on.
             Command::Configure(config) => config.check().is_ok(),
             Command::Reset => true,
-            Command::TrainUntil(_) | Command::Curve(_) | Command::Sweep(_) => false,
+            Command::TrainUntil(_) | Command::Curve(_) | Command::Sweep(_) | Command::Guide(_) => {
+                false
+            }
         };
         if starts_anew {
             self.shared.interrupt.store(true, Ordering::Relaxed);
@@ -156,7 +159,7 @@ impl Worker {
             Command::Reset => self.restart(self.config.clone()),
             Command::TrainUntil(steps) => self.target = self.target.max(steps),
             // Answered by another thread.
-            Command::Curve(_) | Command::Sweep(_) => {}
+            Command::Curve(_) | Command::Sweep(_) | Command::Guide(_) => {}
         }
     }
 
@@ -277,9 +280,11 @@ impl Worker {
     fn publish(&self) {
         self.shared.change(|latest| {
             let (curve, sweep) = (latest.curve.take(), latest.sweep.take());
+            let guide = latest.guide.take();
             *latest = Snapshot {
                 curve,
                 sweep,
+                guide,
                 ..self.snapshot.clone()
             };
         });

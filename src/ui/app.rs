@@ -9,7 +9,8 @@ use eframe::egui::{
     self, Align, CentralPanel, Context, Frame, Label, Layout, Margin, RichText, Ui, ViewportCommand,
 };
 
-use crate::lesson::build::{Board, Progress};
+use crate::lesson::Part;
+use crate::lesson::build::{self, Board, Progress};
 use crate::scene::fonts::Weight as FontWeight;
 use crate::session::{Command, Config, Session, Snapshot};
 
@@ -18,6 +19,7 @@ use super::builder::{BUILDING, Build, Builder};
 use super::describe::describe;
 use super::dock::Panels;
 use super::export_panel::{ExportPanel, Shown, save, scene};
+use super::guide::GuidePanel;
 use super::kept::Kept;
 use super::keys::{Binding, Group};
 use super::lesson::{Classroom, Desk, Teach};
@@ -44,6 +46,7 @@ pub struct App {
     bubbles: BubblePlot,
     sweep: SweepPanel,
     builder: Builder,
+    guide: GuidePanel,
     export: ExportPanel,
     classroom: Classroom,
 }
@@ -67,6 +70,7 @@ impl App {
 
     fn from_source(cc: &CreationContext<'_>, source: Source, options: &Options) -> Self {
         theme::install_fonts(&cc.egui_ctx);
+        let classroom = classroom(options);
         Self {
             run: Run::new(source, options.motion),
             view: View::new(options.theme, options.text),
@@ -76,9 +80,10 @@ impl App {
             selection: SelectionPanel::default(),
             bubbles: BubblePlot::default(),
             sweep: SweepPanel::default(),
-            builder: Builder::default(),
+            builder: Builder::resumed(classroom.built().clone()),
+            guide: GuidePanel::default(),
             export: ExportPanel::default(),
-            classroom: classroom(options),
+            classroom,
         }
     }
 
@@ -128,6 +133,20 @@ impl App {
         self.classroom.at()
     }
 
+    /// Opens what a lesson points to.
+    fn open_part(&mut self, part: Part, at: Option<&str>) {
+        self.view.middle = match part {
+            Part::Layouts => Middle::Sweep,
+            Part::Guide => Middle::Guide,
+            Part::Builder | Part::Matrices => Middle::Builder,
+        };
+        if part == Part::Builder
+            && let Some(level) = at.and_then(build::level_named)
+        {
+            self.build(Build::Level(level));
+        }
+    }
+
     /// Does something with the classroom and all that a lesson works with.
     fn with_classroom(&mut self, act: impl FnOnce(&mut Classroom, &mut Desk<'_>)) {
         let mut desk = Desk {
@@ -154,13 +173,16 @@ impl App {
             Wish::Redo => self.run.redo(),
             Wish::Close => ctx.send_viewport_cmd(ViewportCommand::Close),
             Wish::Dismiss => self.dismiss(),
-            Wish::Travel(travel) => self.run.travel(travel),
+            Wish::Travel(travel) => {
+                let guiding = self.view.middle == Middle::Guide;
+                if !(guiding && self.guide.travel(travel, &self.run)) {
+                    self.run.travel(travel);
+                }
+            }
             Wish::Look(look) => self.look(look),
             Wish::Show(show) => {
                 self.view.show(show);
-                if self.view.middle != Middle::Sweep {
-                    self.sweep.end(&self.run);
-                }
+                self.end_unseen();
             }
             Wish::Point(rank) => self.pane.attention.pointed = rank,
             Wish::Choose(rank) => self.pane.choose(rank),
@@ -172,6 +194,7 @@ impl App {
             }
             Wish::Area(area) => self.pane.select_area(area),
             Wish::Sweep(spec) => self.run.ask(Command::Sweep(Some(spec))),
+            Wish::Guide(spec) => self.run.ask(Command::Guide(Some(spec))),
             Wish::Load(config) => {
                 if self.run.load(*config) {
                     self.view.middle = Middle::Timeline;
@@ -196,6 +219,7 @@ impl App {
                 };
                 self.grant(wish, ctx);
             }
+            Wish::Teach(Teach::Part(part, at)) => self.open_part(part, at.as_deref()),
             Wish::Teach(teach) => {
                 self.with_classroom(|classroom, desk| classroom.grant(teach, desk))
             }
@@ -260,8 +284,21 @@ impl App {
                     self.pane.dismiss();
                 }
                 Middle::Builder if self.builder.dismiss() => {}
-                Middle::Sweep | Middle::Builder => self.view.middle = Middle::Timeline,
+                Middle::Sweep | Middle::Guide | Middle::Builder => {
+                    self.view.middle = Middle::Timeline
+                }
             }
+            self.end_unseen();
+        }
+    }
+
+    /// What nobody looks at any more ends.
+    fn end_unseen(&mut self) {
+        if self.view.middle != Middle::Sweep {
+            self.sweep.end(&self.run);
+        }
+        if self.view.middle != Middle::Guide {
+            self.guide.end(&self.run);
         }
     }
 
@@ -397,6 +434,7 @@ impl App {
         match self.view.middle {
             Middle::Timeline => {}
             Middle::Sweep => return self.sweep.show(ui, &self.run, &self.view, wishes),
+            Middle::Guide => return self.guide.show(ui, &self.run, &self.view, wishes),
             Middle::Builder => return self.builder.show(ui, &self.view, wishes),
         }
         if self.classroom.covers() {
@@ -459,7 +497,7 @@ fn cover(ui: &mut Ui, view: &View) {
 fn of_building(binding: &Binding) -> bool {
     let of_run = matches!(
         binding.wish,
-        Wish::Show(Show::Panel(_) | Show::Controls | Show::Builder)
+        Wish::Show(Show::Panel(_) | Show::Controls | Show::Middle(Middle::Builder))
     );
     match binding.group {
         Group::Building => true,
@@ -497,6 +535,7 @@ impl eframe::App for App {
             }
         }
         self.with_classroom(|classroom, desk| classroom.follow(desk, ctx));
+        self.classroom.remember_built(self.builder.progress());
         let passed = ctx.input(|input| input.stable_dt.max(0.0));
         if self.run.advance(Duration::from_secs_f32(passed)) {
             ctx.request_repaint();

@@ -5,6 +5,7 @@ use eframe::egui::{Key, Modifiers};
 use super::edit::Field;
 use super::keys::{Binding, Focus, Group};
 use super::lesson::Teach;
+use super::view::Middle;
 use super::wish::{Direction, Look, Panel, Show, Travel, Wish};
 
 const NONE: Modifiers = Modifiers::NONE;
@@ -548,15 +549,22 @@ pub(super) static BINDINGS: &[Binding] = &[
         Group::Window,
         "Y",
         &[(NONE, Key::Y)],
-        Wish::Show(Show::Sweep),
+        Wish::Show(Show::Middle(Middle::Sweep)),
         "every layout, ranked",
     ),
     key(
         Group::Window,
         "B",
         &[(NONE, Key::B)],
-        Wish::Show(Show::Builder),
+        Wish::Show(Show::Middle(Middle::Builder)),
         "build a schedule by hand",
+    ),
+    key(
+        Group::Window,
+        "G",
+        &[(NONE, Key::G)],
+        Wish::Show(Show::Middle(Middle::Guide)),
+        "a layout chosen for you, and why; ← → walk through it",
     ),
     key(
         Group::Window,

@@ -16,6 +16,8 @@ mod edit;
 mod events;
 mod export_panel;
 mod figures;
+mod guide;
+mod guide_path;
 mod help;
 mod history;
 mod holdings;

@@ -12,12 +12,13 @@ use crate::session::{
 use crate::shape::Recompute;
 use crate::units::{Bytes, Nanos, large, percent};
 
+use super::guide::tabs;
 use super::icon::{Icon, Weight, icon_button};
 use super::plot::{Plot, Ranges, around};
 use super::run::Run;
 use super::theme::{color, font};
 use super::view::View;
-use super::wish::{Show, Wish};
+use super::wish::Wish;
 
 /// How many of the best are listed.
 const TOP: usize = 24;
@@ -54,13 +55,21 @@ impl SweepPanel {
     pub(super) fn end(&mut self, run: &Run) {
         if let Some(SweepState::Running { .. }) = run.snapshot().sweep {
             run.ask(Command::Sweep(None));
+        }
+        // What another question ended is asked anew.
+        let found = match &run.snapshot().sweep {
+            Some(SweepState::Found { spec, .. }) => Some(&**spec),
+            None | Some(SweepState::Running { .. } | SweepState::Refused(_)) => None,
+        };
+        if self.asked.as_ref() != found {
             self.asked = None;
         }
     }
 
     /// Shows the panel, and asks for what it shows.
     pub(super) fn show(&mut self, ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
-        self.head(ui, run, view, wishes);
+        tabs(ui, view, wishes);
+        self.head(ui, run, view);
         let wanted = self.wanted(run.config());
         if self.asked.as_ref() != Some(&wanted) {
             wishes.push(Wish::Sweep(Box::new(wanted.clone())));
@@ -84,7 +93,7 @@ impl SweepPanel {
     }
 
     /// How many GPUs, and what for.
-    fn head(&mut self, ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
+    fn head(&mut self, ui: &mut Ui, run: &Run, view: &View) {
         let config = run.config();
         let mut gpus = self.gpus(config);
         ui.horizontal(|ui| {
@@ -108,10 +117,6 @@ impl SweepPanel {
                 config.layout.global_batch()
             );
             ui.label(RichText::new(about).weak());
-            let close = icon_button(ui, Icon::Close, Weight::Plain, "Back to the timeline");
-            if close.on_hover_text("Back to the timeline (Y)").clicked() {
-                wishes.push(Wish::Show(Show::Sweep));
-            }
         });
         if gpus != self.gpus(config) {
             self.gpus = Some(gpus);

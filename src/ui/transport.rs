@@ -98,15 +98,20 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
 /// From the right.
 fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     window_switches(ui, view, wishes);
-    let sweep = ui.add(Button::new("Layouts…").selected(view.middle == Middle::Sweep));
-    let hint = "Every legal layout, ranked: time, memory, cost (Y)";
+    let sweep = ui.add(Button::new("Layouts…").selected(view.middle.is_layouts()));
+    let hint = "Every legal layout, ranked: time, memory, cost (Y), or one chosen for you (G)";
     if sweep.on_hover_text(hint).clicked() {
-        wishes.push(Wish::Show(Show::Sweep));
+        let middle = if view.middle.is_layouts() {
+            view.middle
+        } else {
+            Middle::Sweep
+        };
+        wishes.push(Wish::Show(Show::Middle(middle)));
     }
     let build = ui.add(Button::new("Build…").selected(view.middle == Middle::Builder));
     let hint = "Build a schedule by hand, as a puzzle, and run it (B)";
     if build.on_hover_text(hint).clicked() {
-        wishes.push(Wish::Show(Show::Builder));
+        wishes.push(Wish::Show(Show::Middle(Middle::Builder)));
     }
     export_switch(ui, view, wishes);
     let lessons = ui.add(Button::new("Lessons…").selected(view.teaching));

@@ -36,8 +36,17 @@ pub(super) enum Middle {
     Timeline,
     /// Every legal layout.
     Sweep,
+    /// The choice of a layout.
+    Guide,
     /// A schedule that is built by hand.
     Builder,
+}
+
+impl Middle {
+    /// Whether layouts are looked for.
+    pub(super) fn is_layouts(self) -> bool {
+        matches!(self, Self::Sweep | Self::Guide)
+    }
 }
 
 /// How the window is set up.
@@ -160,8 +169,7 @@ impl View {
                 }
             }
             Show::Help => self.toggle_dialog(Dialog::Help),
-            Show::Sweep => self.toggle_middle(Middle::Sweep),
-            Show::Builder => self.toggle_middle(Middle::Builder),
+            Show::Middle(middle) => self.toggle_middle(middle),
             Show::Export => self.toggle_dialog(Dialog::Export),
         }
     }

@@ -196,6 +196,7 @@ impl Viewer {
             | Wish::Travel(_)
             | Wish::Point(_)
             | Wish::Sweep(_)
+            | Wish::Guide(_)
             | Wish::Load(_)
             | Wish::Keep
             | Wish::Forget(_)

@@ -3,8 +3,9 @@
 use super::builder::Build;
 use super::edit::{Change, Field};
 use super::lesson::Teach;
+use super::view::Middle;
 use crate::scene::Hit;
-use crate::session::{Config, SweepSpec};
+use crate::session::{Config, GuideSpec, SweepSpec};
 use crate::trace::Area;
 use crate::units::{Nanos, Rank};
 
@@ -146,10 +147,8 @@ pub(super) enum Show {
     Help,
     /// Where to save a picture, or no longer.
     Export,
-    /// Every legal layout in the timeline's place, or no longer.
-    Sweep,
-    /// A schedule built by hand in the timeline's place, or no longer.
-    Builder,
+    /// Something in the timeline's place, or no longer.
+    Middle(Middle),
 }
 
 /// What somebody wants.
@@ -185,6 +184,8 @@ pub(super) enum Wish {
     Area(Area),
     /// Every legal layout ranked.
     Sweep(Box<SweepSpec>),
+    /// The layout to take, and why.
+    Guide(Box<GuideSpec>),
     /// Another configuration, as a whole.
     Load(Box<Config>),
     /// The timeline kept, to compare others with it.

@@ -30,6 +30,11 @@ pub use recognise::Likeness;
 pub use reference::Reference;
 pub use run::DRAWN;
 
+/// The level of the ladder of that name, by its place.
+pub fn level_named(name: &str) -> Option<usize> {
+    LADDER.iter().position(|level| level.name == name)
+}
+
 #[cfg(test)]
 mod fixture_tests;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::scene::fonts::Weight as FontWeight;
 use crate::schedule::{Chunks, ScheduleKind};
 use crate::ui::icon::{Icon, Weight, icon_button};
 use crate::ui::theme::{color, font};
-use crate::ui::view::View;
+use crate::ui::view::{Middle, View};
 use crate::ui::wish::{Show, Wish};
 
 use super::wishes::Start;
@@ -25,7 +25,7 @@ impl Builder {
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 let close = icon_button(ui, Icon::Close, Weight::Plain, "Back to the timeline");
                 if close.on_hover_text("Back to the timeline (Esc)").clicked() {
-                    wishes.push(Wish::Show(Show::Builder));
+                    wishes.push(Wish::Show(Show::Middle(Middle::Builder)));
                 }
                 let stars = format!("{} of {} ★", self.progress.stars(), 3 * LADDER.len());
                 ui.label(RichText::new(stars).color(color(view.palette().text_weak)));

@@ -147,6 +147,14 @@ impl Default for Builder {
 }
 
 impl Builder {
+    /// With what was solved in earlier starts.
+    pub(super) fn resumed(progress: Progress) -> Self {
+        Self {
+            progress,
+            ..Self::default()
+        }
+    }
+
     fn sheet(&self) -> &Sheet {
         &self.sheets[self.at]
     }

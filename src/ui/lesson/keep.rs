@@ -3,8 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::export;
 use crate::lesson::Progress;
+use crate::lesson::build::Progress as Built;
+
+/// What is kept between starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(in crate::ui) struct Record {
+    /// How far the reader is in each lesson.
+    pub(super) lessons: BTreeMap<String, Progress>,
+    /// Schedules built by hand.
+    pub(super) built: Built,
+    /// Whether the window was shown around, or that was declined.
+    pub(super) toured: bool,
+}
 
 /// Where progress is kept: where the system keeps what programs remember. Nowhere if it does not say.
 pub(in crate::ui) fn place() -> Option<PathBuf> {
@@ -23,14 +38,14 @@ pub(in crate::ui) fn place() -> Option<PathBuf> {
 }
 
 /// What is kept in `path`; nothing if there is no such file, or another program wrote it.
-pub(super) fn read(path: &Path) -> BTreeMap<String, Progress> {
+pub(super) fn read(path: &Path) -> Record {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Keeps `progress` in `path`. That it cannot is no reason to disturb a reader.
-pub(super) fn write(path: &Path, progress: &BTreeMap<String, Progress>) {
-    let Ok(text) = serde_json::to_string_pretty(progress) else {
+/// Keeps `record` in `path`. That it cannot is no reason to disturb a reader.
+pub(super) fn write(path: &Path, record: &Record) {
+    let Ok(text) = serde_json::to_string_pretty(record) else {
         return;
     };
     let folder = path.parent().map(std::fs::create_dir_all);

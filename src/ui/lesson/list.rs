@@ -17,7 +17,7 @@ pub(super) fn show(ui: &mut Ui, classroom: &Classroom, view: &View, wishes: &mut
         .show(ui, |ui| {
             mistakes(ui, classroom, view);
             for (index, lesson) in classroom.course.lessons.iter().enumerate() {
-                let progress = classroom.progress.get(&lesson.id);
+                let progress = classroom.record.lessons.get(&lesson.id);
                 let (sign, told) = match progress {
                     Some(progress) if progress.done => ("✓", "done".to_owned()),
                     Some(progress) => (

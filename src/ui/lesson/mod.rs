@@ -14,8 +14,11 @@ use std::time::{Duration, Instant};
 use eframe::egui::Context;
 use egui_commonmark::CommonMarkCache;
 
-use crate::lesson::{Answered, Course, Files, Part, Play, Progress};
+use crate::lesson::build::Progress as Built;
+use crate::lesson::{Answered, Course, Files, Part, Play};
 use crate::words::Language;
+
+use keep::Record;
 
 pub(super) use keep::place;
 pub(super) use panel::{show, width};
@@ -66,8 +69,8 @@ pub(in crate::ui) struct Classroom {
     /// Whether the panel is open.
     open: bool,
     play: Option<Play>,
-    /// How far the reader is in each lesson.
-    progress: BTreeMap<String, Progress>,
+    /// What is kept between starts: how far the reader is in each lesson, what was built.
+    record: Record,
     /// Where that is kept between starts; nowhere in tests.
     store: Option<PathBuf>,
     /// What is typed into blocks, before it is committed.
@@ -111,7 +114,7 @@ impl Classroom {
         folder: Option<&PathBuf>,
         store: Option<PathBuf>,
     ) -> Self {
-        let progress = store.as_deref().map(keep::read).unwrap_or_default();
+        let record = store.as_deref().map(keep::read).unwrap_or_default();
         Self {
             course: if folder.is_some() {
                 Course::default()
@@ -122,7 +125,7 @@ impl Classroom {
             polled: None,
             open: folder.is_some(),
             play: None,
-            progress,
+            record,
             store,
             drafts: BTreeMap::new(),
             staged: None,
@@ -174,7 +177,8 @@ impl Classroom {
             Teach::Run(block) => self.run(block, desk),
             Teach::Finish => self.finish(desk),
             Teach::Light(block) => self.light(block, desk),
-            Teach::Part(part, at) => desk.open(part, at.as_deref()),
+            // The application opens other parts of the window.
+            Teach::Part(..) => {}
             Teach::Predict(block, answer) => self.with(|play| play.predict(block, answer)),
             Teach::Choose(block, option) => self.with(|play| {
                 play.choose(block, option);
@@ -195,7 +199,7 @@ impl Classroom {
         let Some(lesson) = self.course.lesson(id) else {
             return;
         };
-        let progress = self.progress.get(id).cloned().unwrap_or_default();
+        let progress = self.record.lessons.get(id).cloned().unwrap_or_default();
         let mut play = Play::new(lesson.clone(), progress);
         stage::restore(&mut play);
         self.play = Some(play);
@@ -233,11 +237,30 @@ impl Classroom {
             return;
         };
         let id = &play.lesson().id;
-        if self.progress.get(id) != Some(play.progress()) {
-            self.progress.insert(id.clone(), play.progress().clone());
-            if let Some(store) = &self.store {
-                keep::write(store, &self.progress);
-            }
+        if self.record.lessons.get(id) != Some(play.progress()) {
+            self.record
+                .lessons
+                .insert(id.clone(), play.progress().clone());
+            self.write();
+        }
+    }
+
+    fn write(&self) {
+        if let Some(store) = &self.store {
+            keep::write(store, &self.record);
+        }
+    }
+
+    /// The schedules that were built in earlier starts.
+    pub(in crate::ui) fn built(&self) -> &Built {
+        &self.record.built
+    }
+
+    /// Keeps what was built, if it has changed.
+    pub(in crate::ui) fn remember_built(&mut self, built: &Built) {
+        if self.record.built != *built {
+            self.record.built = built.clone();
+            self.write();
         }
     }
 

@@ -7,7 +7,7 @@ use eframe::egui::Context;
 use super::Classroom;
 use crate::lesson::check::Made;
 use crate::lesson::figures::Source;
-use crate::lesson::{Block, Content, Light, Part, Phase, Play, Setup};
+use crate::lesson::{Block, Content, Light, Phase, Play, Setup};
 use crate::scene::Hit;
 use crate::session::Timeline;
 use crate::trace::{Area, Phase as Time, Stream, Trace};
@@ -28,14 +28,6 @@ pub(in crate::ui) struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// Opens another part of the window.
-    pub(super) fn open(&mut self, part: Part, _at: Option<&str>) {
-        match part {
-            Part::Layouts | Part::Guide => self.view.middle = Middle::Sweep,
-            Part::Builder | Part::Matrices => {}
-        }
-    }
-
     fn set_up(&mut self, setup: &Setup) {
         if *self.run.config() == setup.config {
             self.run.travel(Travel::Reset);
