@@ -2,6 +2,10 @@
 //! tasks solved; back and forth again; and taken up again after a restart in the middle.
 #![cfg(feature = "desktop")]
 #![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "runs are waited for, but not for ever"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +19,7 @@ use shardscope::ui::{App, Motion, Options};
 use shardscope::words::Language;
 
 /// How long a run may take to be shown.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A window high enough that nothing of a page is scrolled away.
 fn window(options: Options) -> Harness<'static, App> {
@@ -54,8 +58,7 @@ fn until(
 fn click(harness: &mut Harness<'static, App>, role: Role, name: &str) {
     let found = harness
         .query_all_by_label(name)
-        .filter(|node| node.accesskit_node().role() == role)
-        .last();
+        .rfind(|node| node.accesskit_node().role() == role);
     let Some(node) = found else {
         panic!("there is no {role:?} {name:?}");
     };
@@ -82,13 +85,13 @@ fn predict(harness: &mut Harness<'static, App>, answer: &Answer) {
         Answer::Number(number) if number.bar.is_none() => {
             let field = harness
                 .query_all_by_role(Role::TextInput)
-                .last()
+                .next_back()
                 .expect("a field");
             field.focus();
             harness.run_steps(1);
             let field = harness
                 .query_all_by_role(Role::TextInput)
-                .last()
+                .next_back()
                 .expect("a field");
             field.type_text("1");
             harness.run_steps(2);

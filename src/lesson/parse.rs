@@ -381,12 +381,12 @@ impl Reader<'_> {
 
     fn setup(&mut self, body: Body<'_>) -> Option<Setup> {
         let mut table: Table = self.read("a set-up", body)?;
-        let name = match table.remove("name") {
-            Some(toml::Value::String(name)) => name,
-            Some(_) | None => {
-                self.wrong(body.line, "a set-up: name is missing; name = \"gpipe\" lets formulas ask for gpipe.makespan");
-                return None;
-            }
+        let Some(toml::Value::String(name)) = table.remove("name") else {
+            self.wrong(
+                body.line,
+                "a set-up: name is missing; name = \"gpipe\" lets formulas ask for gpipe.makespan",
+            );
+            return None;
         };
         let word = |name: &str| {
             name.starts_with(char::is_alphabetic)

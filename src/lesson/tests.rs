@@ -14,10 +14,11 @@ fn wrong(text: &str) -> String {
         Ok(lesson) => check(&lesson).err().unwrap_or_default(),
         Err(mistakes) => mistakes,
     };
-    mistakes
-        .iter()
-        .map(|mistake| format!("{mistake}\n"))
-        .collect()
+    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+    lines.join(
+        "
+",
+    )
 }
 
 fn page(blocks: &str) -> String {
@@ -121,6 +122,7 @@ fn every_lesson_in_the_folder_comes_with_the_program() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of broken lessons")]
 fn every_kind_of_mistake_is_told_with_its_line_and_what_was_expected() {
     let hints = "hints = [\"a\", \"b\", \"c\"]\nwhy = \"d\"\n";
     let cases = [
@@ -253,7 +255,7 @@ fn every_kind_of_mistake_is_told_with_its_line_and_what_was_expected() {
         .map(|(name, text)| {
             let said = wrong(text);
             assert!(!said.is_empty(), "{name}: nothing is wrong with it");
-            format!("# {name}\n{said}")
+            format!("# {name}\n{said}\n")
         })
         .collect();
     insta::assert_snapshot!(told.join("\n"));

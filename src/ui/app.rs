@@ -133,6 +133,17 @@ impl App {
         self.classroom.at()
     }
 
+    /// A page of the lesson that is read, else a training step.
+    fn turn(&mut self, direction: Direction, ctx: &Context) {
+        let wish = match (self.classroom.reads(), direction) {
+            (true, Direction::Up) => Wish::Teach(Teach::Forward),
+            (true, Direction::Down) => Wish::Teach(Teach::Back),
+            (false, Direction::Up) => Wish::Travel(Travel::StepForward),
+            (false, Direction::Down) => Wish::Travel(Travel::StepBack),
+        };
+        self.grant(wish, ctx);
+    }
+
     /// Opens what a lesson points to.
     fn open_part(&mut self, part: Part, at: Option<&str>) {
         self.view.middle = match part {
@@ -210,18 +221,10 @@ impl App {
             Wish::ForgetAll => {
                 self.kept.clear();
             }
-            Wish::Turn(direction) => {
-                let wish = match (self.classroom.reads(), direction) {
-                    (true, Direction::Up) => Wish::Teach(Teach::Forward),
-                    (true, Direction::Down) => Wish::Teach(Teach::Back),
-                    (false, Direction::Up) => Wish::Travel(Travel::StepForward),
-                    (false, Direction::Down) => Wish::Travel(Travel::StepBack),
-                };
-                self.grant(wish, ctx);
-            }
+            Wish::Turn(direction) => self.turn(direction, ctx),
             Wish::Teach(Teach::Part(part, at)) => self.open_part(part, at.as_deref()),
             Wish::Teach(teach) => {
-                self.with_classroom(|classroom, desk| classroom.grant(teach, desk))
+                self.with_classroom(|classroom, desk| classroom.grant(teach, desk));
             }
             Wish::Build(build) => self.build(build),
             Wish::Save => self.save(),
@@ -285,7 +288,7 @@ impl App {
                 }
                 Middle::Builder if self.builder.dismiss() => {}
                 Middle::Sweep | Middle::Guide | Middle::Builder => {
-                    self.view.middle = Middle::Timeline
+                    self.view.middle = Middle::Timeline;
                 }
             }
             self.end_unseen();

@@ -57,7 +57,7 @@ impl Reader<'_> {
             Content::Text(text) => self.prose(ui, classroom, text),
             Content::Setup(_) => {}
             Content::Predict(predict) => self.framed(ui, "Predict", |ui| {
-                self.predict(ui, classroom, predict, wishes)
+                self.predict(ui, classroom, predict, wishes);
             }),
             Content::Run(run) => {
                 let words = run.button.as_deref().unwrap_or("Run it");
@@ -65,12 +65,16 @@ impl Reader<'_> {
             }
             Content::Light(light) => self.light(ui, *light, wishes),
             Content::Quiz(quiz) => {
-                self.framed(ui, "Check", |ui| self.quiz(ui, classroom, quiz, wishes))
+                self.framed(ui, "Check", |ui| {
+                    self.quiz(ui, classroom, quiz, wishes);
+                });
             }
             Content::Task(task) => {
-                self.framed(ui, "Task", |ui| self.task(ui, classroom, task, wishes))
+                self.framed(ui, "Task", |ui| {
+                    self.task(ui, classroom, task, wishes);
+                });
             }
-            Content::Open(open) => self.open(ui, open, wishes),
+            Content::Open(open) => Self::open(ui, open, wishes),
         }
     }
 
@@ -353,7 +357,7 @@ impl Reader<'_> {
         }
     }
 
-    fn open(&self, ui: &mut Ui, open: &Open, wishes: &mut Vec<Wish>) {
+    fn open(ui: &mut Ui, open: &Open, wishes: &mut Vec<Wish>) {
         if ui.button(&open.button).clicked() {
             wishes.push(Wish::Teach(Teach::Part(open.what, open.at.clone())));
         }

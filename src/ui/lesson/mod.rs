@@ -9,13 +9,14 @@ mod stage;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eframe::egui::Context;
 use egui_commonmark::CommonMarkCache;
 
 use crate::lesson::build::Progress as Built;
 use crate::lesson::{Answered, Course, Files, Part, Play};
+use crate::ui::wish::Travel;
 use crate::words::Language;
 
 use keep::Record;
@@ -65,7 +66,8 @@ pub(in crate::ui) struct Classroom {
     course: Course,
     /// A folder of one's own, in place of what comes with the program; and why it cannot be read.
     files: Option<(Files, Option<String>)>,
-    polled: Option<Instant>,
+    /// When they were looked at last, on the window's clock.
+    polled: Option<f64>,
     /// Whether the panel is open.
     open: bool,
     play: Option<Play>,
@@ -166,8 +168,8 @@ impl Classroom {
             Teach::Toggle => self.open = !self.open,
             Teach::Open(id) => self.start(&id),
             Teach::List => self.leave(desk),
-            Teach::Forward => self.turn(desk, |play| play.forward()),
-            Teach::Back => self.turn(desk, |play| play.back()),
+            Teach::Forward => self.turn(desk, Play::forward),
+            Teach::Back => self.turn(desk, Play::back),
             Teach::Page(page) => self.turn(desk, |play| play.go_to(page)),
             Teach::SetUp(block) => self.set_up(block, desk),
             Teach::Restart => self.turn(desk, |play| {
@@ -175,7 +177,7 @@ impl Classroom {
                 true
             }),
             Teach::Run(block) => self.run(block, desk),
-            Teach::Finish => self.finish(desk),
+            Teach::Finish => desk.run.travel(Travel::StepEnd),
             Teach::Light(block) => self.light(block, desk),
             // The application opens other parts of the window.
             Teach::Part(..) => {}
@@ -269,9 +271,12 @@ impl Classroom {
         let Some((files, wrong)) = &mut self.files else {
             return;
         };
-        let due = self.polled.is_none_or(|polled| polled.elapsed() >= POLL);
+        let now = ctx.input(|input| input.time);
+        let due = self
+            .polled
+            .is_none_or(|polled| now - polled >= POLL.as_secs_f64());
         if due {
-            self.polled = Some(Instant::now());
+            self.polled = Some(now);
             match files.poll() {
                 None => {}
                 Some(Ok(course)) => {

@@ -153,11 +153,6 @@ impl Classroom {
         }
     }
 
-    /// To the end of the first step at once.
-    pub(super) fn finish(&mut self, desk: &mut Desk<'_>) {
-        desk.run.travel(Travel::StepEnd);
-    }
-
     /// Whether the run that is under way has shown its first step: then its figures are known.
     fn hear_run(&mut self, desk: &mut Desk<'_>) {
         let (Some(block), Some(play)) = (self.running, &mut self.play) else {
