@@ -20,11 +20,12 @@ use super::options::Options;
 use super::pane::{LookedAt, Pane, arranged};
 use super::run::{Run, Source};
 use super::selection::SelectionPanel;
+use super::split::SplitPanel;
 use super::sweep::SweepPanel;
 use super::timeline::Stage;
 use super::traffic::TrafficPanel;
 use super::view::{Dialog, View};
-use super::wish::{Look, Panel, Wish};
+use super::wish::{Direction, Look, Panel, Wish};
 use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
 
 /// The window's application. Dropping it ends its session and joins its thread.
@@ -38,6 +39,7 @@ pub struct App {
     selection: SelectionPanel,
     bubbles: BubblePlot,
     sweep: SweepPanel,
+    split: SplitPanel,
     export: ExportPanel,
 }
 
@@ -69,6 +71,7 @@ impl App {
             selection: SelectionPanel::default(),
             bubbles: BubblePlot::default(),
             sweep: SweepPanel::default(),
+            split: SplitPanel::default(),
             export: ExportPanel::default(),
         }
     }
@@ -109,11 +112,16 @@ impl App {
             Wish::Redo => self.run.redo(),
             Wish::Close => ctx.send_viewport_cmd(ViewportCommand::Close),
             Wish::Dismiss => self.dismiss(),
+            Wish::Travel(travel) if self.view.splitting() => self.split.travel(travel),
+            Wish::Look(Look::NextGpu) if self.view.splitting() => self.split.entry(Direction::Up),
+            Wish::Look(Look::PreviousGpu) if self.view.splitting() => {
+                self.split.entry(Direction::Down);
+            }
             Wish::Travel(travel) => self.run.travel(travel),
             Wish::Look(look) => self.look(look),
             Wish::Show(show) => {
                 self.view.show(show);
-                if !self.view.sweeping {
+                if !self.view.sweeping() {
                     self.sweep.end(&self.run);
                 }
             }
@@ -128,7 +136,9 @@ impl App {
             Wish::Area(area) => self.pane.select_area(area),
             Wish::Sweep(spec) => self.run.ask(Command::Sweep(Some(spec))),
             Wish::Load(config) => {
-                self.view.sweeping = !self.run.load(*config);
+                if self.run.load(*config) {
+                    self.view.instead = None;
+                }
             }
             Wish::Keep => {
                 let shown = self.run.timeline().filter(|_| !self.run.is_behind());
@@ -179,8 +189,8 @@ impl App {
     /// The nearest thing that can be closed or forgotten.
     fn dismiss(&mut self) {
         if self.view.dialog.take().is_none() && !self.run.dismiss() {
-            let sweeping = std::mem::take(&mut self.view.sweeping);
-            if !sweeping {
+            let instead = self.view.instead.take();
+            if instead.is_none() {
                 self.pane.dismiss();
             }
         }
@@ -205,7 +215,7 @@ impl App {
             .resizable(false)
             .frame(bar)
             .show(ui, |ui| transport::show(ui, &self.run, &self.view, wishes));
-        if !self.view.controls_folded {
+        if !self.view.controls_folded && !self.view.splitting() {
             let side = bar.inner_margin(Margin::symmetric((em * 0.8) as i8, (em * 0.3) as i8));
             egui::Panel::left("controls")
                 .exact_size(em * controls::WIDTH)
@@ -213,7 +223,9 @@ impl App {
                 .frame(side)
                 .show(ui, |ui| controls::show(ui, &self.run, &self.view, wishes));
         }
-        self.lay_out_dock(ui, wishes);
+        if !self.view.splitting() {
+            self.lay_out_dock(ui, wishes);
+        }
         let ground = Frame::new()
             .fill(theme::color(palette.background))
             .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.4) as i8));
@@ -232,7 +244,7 @@ impl App {
         let window = ui.ctx().content_rect().height();
         // A table of layouts takes the panels' room, and so do timelines one above the other.
         let crowded = self.compared_rows() as f32 * em * 1.6 > window * 0.45;
-        let open = !self.view.panels().is_empty() && !self.view.sweeping && !crowded;
+        let open = !self.view.panels().is_empty() && !self.view.sweeping() && !crowded;
         let panels = if open {
             dock::height(&self.view, window)
         } else {
@@ -275,7 +287,11 @@ impl App {
     }
 
     fn lay_out_timeline(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
-        if self.view.sweeping {
+        if self.view.splitting() {
+            self.split.show(ui, &self.view, wishes);
+            return;
+        }
+        if self.view.sweeping() {
             self.sweep.show(ui, &self.run, &self.view, wishes);
             return;
         }
@@ -332,7 +348,11 @@ impl eframe::App for App {
             }
         }
         let passed = ctx.input(|input| input.stable_dt.max(0.0));
-        if self.run.advance(Duration::from_secs_f32(passed)) {
+        if self.view.splitting() {
+            if let Some(seconds) = self.split.advance(passed) {
+                ctx.request_repaint_after(Duration::from_secs_f32(seconds.max(0.0)));
+            }
+        } else if self.run.advance(Duration::from_secs_f32(passed)) {
             ctx.request_repaint();
         }
     }

@@ -28,9 +28,12 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) 
             ui.label(RichText::new("Shardscope").font(title));
         }
         ui.add_space(sizes.space());
-        travel(ui, run, wishes);
-        ui.add_space(sizes.space());
-        speed(ui, run, spoken, wishes);
+        // The inside of a layer has its own way through; the run stands still meanwhile.
+        if !view.splitting() {
+            travel(ui, run, wishes);
+            ui.add_space(sizes.space());
+            speed(ui, run, spoken, wishes);
+        }
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             switches(ui, view, wishes);
         });
@@ -97,10 +100,15 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
 /// From the right.
 fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     window_switches(ui, view, wishes);
-    let sweep = ui.add(Button::new("Layouts…").selected(view.sweeping));
+    let sweep = ui.add(Button::new("Layouts…").selected(view.sweeping()));
     let hint = "Every legal layout, ranked: time, memory, cost (Y)";
     if sweep.on_hover_text(hint).clicked() {
         wishes.push(Wish::Show(Show::Sweep));
+    }
+    let split = ui.add(Button::new("Matrices…").selected(view.splitting()));
+    let hint = "The inside of a layer: its matrices cut over GPUs, step by step (I)";
+    if split.on_hover_text(hint).clicked() {
+        wishes.push(Wish::Show(Show::Split));
     }
     export_switch(ui, view, wishes);
 }

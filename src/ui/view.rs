@@ -28,6 +28,15 @@ pub(super) enum Dialog {
     Export,
 }
 
+/// Something in the timeline's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Instead {
+    /// Every legal layout.
+    Sweep,
+    /// The inside of a layer.
+    Split,
+}
+
 /// How the window is set up.
 #[derive(Clone, Debug)]
 pub(super) struct View {
@@ -37,8 +46,8 @@ pub(super) struct View {
     pub(super) text: TextSize,
     /// Whether the controls are folded away.
     pub(super) controls_folded: bool,
-    /// Whether every legal layout is in the timeline's place.
-    pub(super) sweeping: bool,
+    /// What is in the timeline's place, if anything.
+    pub(super) instead: Option<Instead>,
     /// What lies over the window.
     pub(super) dialog: Option<Dialog>,
     /// The open panels; before anybody has opened or closed one, as many as have room.
@@ -58,7 +67,7 @@ impl View {
             theme,
             text,
             controls_folded: false,
-            sweeping: false,
+            instead: None,
             dialog: None,
             panels: None,
             selecting: false,
@@ -145,7 +154,8 @@ impl View {
                 }
             }
             Show::Help => self.toggle_dialog(Dialog::Help),
-            Show::Sweep => self.sweeping = !self.sweeping,
+            Show::Sweep => self.toggle_instead(Instead::Sweep),
+            Show::Split => self.toggle_instead(Instead::Split),
             Show::Export => self.toggle_dialog(Dialog::Export),
         }
     }
@@ -156,6 +166,24 @@ impl View {
             panels.insert(panel);
         }
         self.panels = Some(panels);
+    }
+
+    fn toggle_instead(&mut self, instead: Instead) {
+        self.instead = if self.instead == Some(instead) {
+            None
+        } else {
+            Some(instead)
+        };
+    }
+
+    /// Whether every legal layout is in the timeline's place.
+    pub(super) fn sweeping(&self) -> bool {
+        self.instead == Some(Instead::Sweep)
+    }
+
+    /// Whether the inside of a layer is in the timeline's place.
+    pub(super) fn splitting(&self) -> bool {
+        self.instead == Some(Instead::Split)
     }
 
     fn toggle_dialog(&mut self, dialog: Dialog) {

@@ -146,6 +146,8 @@ pub(super) enum Show {
     Export,
     /// Every legal layout in the timeline's place, or no longer.
     Sweep,
+    /// The inside of a layer in the timeline's place, or no longer.
+    Split,
 }
 
 /// What somebody wants.
