@@ -15,6 +15,7 @@ use super::{
     Answer, Block, Choice, Content, Lesson, Light, Number, Open, Page, Part, Phase, Piece, Predict,
     Quiz, QuizChoice, Run, Setup, Task, Text,
 };
+use crate::scene::split::Topic;
 
 /// Something that is wrong with a lesson.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -363,7 +364,10 @@ impl Reader<'_> {
                 .iter()
                 .map(|level| level.name.clone().into_owned())
                 .collect(),
-            Part::Matrices => STORIES.map(str::to_owned).to_vec(),
+            Part::Matrices => Topic::ALL
+                .iter()
+                .map(|topic| topic.name().to_lowercase())
+                .collect(),
             Part::Layouts | Part::Guide => Vec::new(),
         };
         if let Some(at) = raw.at.as_ref().filter(|at| !known.contains(at)) {
@@ -694,9 +698,6 @@ impl Reader<'_> {
         }
     }
 }
-
-/// The stories of a layer's matrices.
-const STORIES: [&str; 5] = ["columns", "rows", "mlp", "heads", "vocabulary"];
 
 /// The panels that a set-up may open.
 pub(super) const PANELS: [&str; 7] = [

@@ -29,6 +29,7 @@ mod runs;
 pub(crate) mod sample;
 mod scale;
 mod shape;
+pub mod split;
 #[cfg(test)]
 mod tests;
 mod timeline;

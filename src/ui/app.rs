@@ -12,6 +12,7 @@ use eframe::egui::{
 use crate::lesson::Part;
 use crate::lesson::build::{self, Board, Progress};
 use crate::scene::fonts::Weight as FontWeight;
+use crate::scene::split::Topic;
 use crate::session::{Command, Config, Session, Snapshot};
 
 use super::bubble_plot::BubblePlot;
@@ -27,6 +28,7 @@ use super::options::Options;
 use super::pane::{LookedAt, Pane, arranged};
 use super::run::{Run, Source};
 use super::selection::SelectionPanel;
+use super::split::SplitPanel;
 use super::sweep::SweepPanel;
 use super::timeline::Stage;
 use super::traffic::TrafficPanel;
@@ -47,6 +49,7 @@ pub struct App {
     sweep: SweepPanel,
     builder: Builder,
     guide: GuidePanel,
+    split: SplitPanel,
     export: ExportPanel,
     classroom: Classroom,
 }
@@ -82,6 +85,7 @@ impl App {
             sweep: SweepPanel::default(),
             builder: Builder::resumed(classroom.built().clone()),
             guide: GuidePanel::default(),
+            split: SplitPanel::default(),
             export: ExportPanel::default(),
             classroom,
         }
@@ -149,12 +153,18 @@ impl App {
         self.view.middle = match part {
             Part::Layouts => Middle::Sweep,
             Part::Guide => Middle::Guide,
-            Part::Builder | Part::Matrices => Middle::Builder,
+            Part::Builder => Middle::Builder,
+            Part::Matrices => Middle::Split,
         };
         if part == Part::Builder
             && let Some(level) = at.and_then(build::level_named)
         {
             self.build(Build::Level(level));
+        }
+        if part == Part::Matrices
+            && let Some(topic) = at.and_then(Topic::from_name)
+        {
+            self.split.turn_to(topic);
         }
     }
 
@@ -184,6 +194,13 @@ impl App {
             Wish::Redo => self.run.redo(),
             Wish::Close => ctx.send_viewport_cmd(ViewportCommand::Close),
             Wish::Dismiss => self.dismiss(),
+            Wish::Travel(travel) if self.view.middle == Middle::Split => self.split.travel(travel),
+            Wish::Look(Look::NextGpu) if self.view.middle == Middle::Split => {
+                self.split.entry(Direction::Up);
+            }
+            Wish::Look(Look::PreviousGpu) if self.view.middle == Middle::Split => {
+                self.split.entry(Direction::Down);
+            }
             Wish::Travel(travel) => {
                 let guiding = self.view.middle == Middle::Guide;
                 if !(guiding && self.guide.travel(travel, &self.run)) {
@@ -287,7 +304,7 @@ impl App {
                     self.pane.dismiss();
                 }
                 Middle::Builder if self.builder.dismiss() => {}
-                Middle::Sweep | Middle::Guide | Middle::Builder => {
+                Middle::Sweep | Middle::Guide | Middle::Builder | Middle::Split => {
                     self.view.middle = Middle::Timeline;
                 }
             }
@@ -337,7 +354,7 @@ impl App {
             .resizable(false)
             .frame(bar)
             .show(ui, |ui| transport::show(ui, &self.run, &self.view, wishes));
-        let building = self.view.middle == Middle::Builder;
+        let building = matches!(self.view.middle, Middle::Builder | Middle::Split);
         if !self.view.controls_folded && !building {
             let side = bar.inner_margin(Margin::symmetric((em * 0.8) as i8, (em * 0.3) as i8));
             egui::Panel::left("controls")
@@ -439,6 +456,7 @@ impl App {
             Middle::Sweep => return self.sweep.show(ui, &self.run, &self.view, wishes),
             Middle::Guide => return self.guide.show(ui, &self.run, &self.view, wishes),
             Middle::Builder => return self.builder.show(ui, &self.view, wishes),
+            Middle::Split => return self.split.show(ui, &self.view, wishes),
         }
         if self.classroom.covers() {
             cover(ui, &self.view);
@@ -540,7 +558,11 @@ impl eframe::App for App {
         self.with_classroom(|classroom, desk| classroom.follow(desk, ctx));
         self.classroom.remember_built(self.builder.progress());
         let passed = ctx.input(|input| input.stable_dt.max(0.0));
-        if self.run.advance(Duration::from_secs_f32(passed)) {
+        if self.view.middle == Middle::Split {
+            if let Some(seconds) = self.split.advance(passed) {
+                ctx.request_repaint_after(Duration::from_secs_f32(seconds.max(0.0)));
+            }
+        } else if self.run.advance(Duration::from_secs_f32(passed)) {
             ctx.request_repaint();
         }
     }

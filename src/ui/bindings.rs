@@ -568,6 +568,13 @@ pub(super) static BINDINGS: &[Binding] = &[
     ),
     key(
         Group::Window,
+        "I",
+        &[(NONE, Key::I)],
+        Wish::Show(Show::Middle(Middle::Split)),
+        "inside a layer: matrices cut over GPUs",
+    ),
+    key(
+        Group::Window,
         "E",
         &[(NONE, Key::E)],
         Wish::Show(Show::Export),

@@ -40,6 +40,7 @@ mod run;
 mod search;
 mod selection;
 mod speed;
+mod split;
 mod start;
 mod stepper;
 mod sweep;

@@ -29,9 +29,12 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) 
             ui.label(RichText::new("Shardscope").font(title));
         }
         ui.add_space(sizes.space());
-        travel(ui, run, wishes);
-        ui.add_space(sizes.space());
-        speed(ui, run, spoken, wishes);
+        // The inside of a layer has its own way through; the run stands still meanwhile.
+        if view.middle != Middle::Split {
+            travel(ui, run, wishes);
+            ui.add_space(sizes.space());
+            speed(ui, run, spoken, wishes);
+        }
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             switches(ui, view, wishes);
         });
@@ -112,6 +115,11 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     let hint = "Build a schedule by hand, as a puzzle, and run it (B)";
     if build.on_hover_text(hint).clicked() {
         wishes.push(Wish::Show(Show::Middle(Middle::Builder)));
+    }
+    let split = ui.add(Button::new("Matrices…").selected(view.middle == Middle::Split));
+    let hint = "The inside of a layer: its matrices cut over GPUs, step by step (I)";
+    if split.on_hover_text(hint).clicked() {
+        wishes.push(Wish::Show(Show::Middle(Middle::Split)));
     }
     export_switch(ui, view, wishes);
     let lessons = ui.add(Button::new("Lessons…").selected(view.teaching));

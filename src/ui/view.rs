@@ -40,6 +40,8 @@ pub(super) enum Middle {
     Guide,
     /// A schedule that is built by hand.
     Builder,
+    /// The inside of a layer.
+    Split,
 }
 
 impl Middle {
