@@ -18,6 +18,9 @@ fn open_window(show: shardscope::cli::Show) -> Result<(), String> {
             options.language = window.language;
             options.lessons = window.lessons;
             options.lesson = window.lesson;
+            if let Some(kit) = window.kit {
+                options = options.with_kit(*kit);
+            }
             shardscope::ui::run(options)
         }
         shardscope::cli::Show::Files(files) => shardscope::ui::view(options, files),

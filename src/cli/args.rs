@@ -40,6 +40,11 @@ pub(super) struct WindowArgs {
     #[arg(long, value_name = "ID")]
     pub(super) lesson: Option<String>,
 
+    /// A class kit: the line that Export in the window copies, or a file with it; restores layout, seed, lesson, page and
+    /// hidden controls
+    #[arg(long, value_name = "LINE|FILE", conflicts_with = "lesson")]
+    pub(super) kit: Option<String>,
+
     /// A folder of lessons of one's own for the window, read again whenever one is saved
     #[arg(long, value_name = "FOLDER")]
     pub(super) lessons: Option<PathBuf>,

@@ -31,10 +31,11 @@ use clap::Parser as _;
 use self::args::Cli;
 use self::error::{CliError, CliResult};
 use self::options::Mode;
+use crate::export::Kit;
 use crate::words::Language;
 
 /// How the window on a run opens.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
     /// The language of texts.
     pub language: Language,
@@ -42,10 +43,12 @@ pub struct Window {
     pub lessons: Option<PathBuf>,
     /// The lesson that is open, by its name.
     pub lesson: Option<String>,
+    /// What a class kit restores.
+    pub kit: Option<Box<Kit>>,
 }
 
 /// What the window is to show.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Show {
     /// A run.
     Run(Window),

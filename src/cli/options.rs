@@ -14,7 +14,7 @@ use super::args::{
 use super::config;
 use super::error::{CliError, CliResult};
 use super::guide::GuideOptions;
-use crate::export::{Drawing, ExportError, Format, all_own};
+use crate::export::{Drawing, ExportError, Format, Kit, all_own};
 use crate::lesson::{Course, Files};
 use crate::scene::tokens::Theme;
 use crate::scene::{Comparison, Picture, Size};
@@ -140,7 +140,7 @@ impl Mode {
     pub(super) fn new(cli: Cli) -> CliResult<Self> {
         if cli.verb.is_some() && cli.window != WindowArgs::default() {
             return Err(CliError::refused(
-                "--lesson, --lessons and --language before a command are for the window, which a command does not open; \
+                "--lesson, --kit, --lessons and --language before a command are for the window, which a command does not open; \
                  leave them out, or write them after `lesson list` and `lesson show`",
             ));
         }
@@ -204,10 +204,12 @@ impl Window {
             let message = format!("there is no lesson {id:?}; there are {}", ids.join(", "));
             return Err(CliError::refused(message));
         }
+        let kit = args.kit.as_deref().map(Kit::from_line_or_file).transpose();
         Ok(Self {
             language,
             lessons: args.lessons,
             lesson: args.lesson,
+            kit: kit.map_err(CliError::refused)?.map(Box::new),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Base64 (RFC 4648), to put the font into an SVG.
+//! Base64 (RFC 4648), to put the font into an SVG and a class kit into a line.
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -20,9 +20,26 @@ pub(super) fn base64(bytes: &[u8]) -> String {
     out
 }
 
+/// The bytes of `text`, padded or not; nothing if it has other letters.
+pub(super) fn unbase64(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=');
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    for chunk in text.as_bytes().chunks(4) {
+        let mut bits = 0;
+        for letter in chunk {
+            let digit = DIGITS.iter().position(|own| own == letter)?;
+            bits = bits << 6 | digit as u32;
+        }
+        bits <<= 6 * (4 - chunk.len());
+        let bytes = bits.to_be_bytes();
+        out.extend_from_slice(&bytes[1..chunk.len().max(1)]);
+    }
+    Some(out)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use super::{base64, unbase64};
 
     #[test]
     fn the_rfcs_examples() {
@@ -34,6 +51,11 @@ mod tests {
             ("foobar", "Zm9vYmFy"),
         ] {
             assert_eq!(base64(text.as_bytes()), code);
+            assert_eq!(unbase64(code).as_deref(), Some(text.as_bytes()));
+            assert_eq!(
+                unbase64(code.trim_end_matches('=')).as_deref(),
+                Some(text.as_bytes())
+            );
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The application: takes keys and snapshots, lets time pass, lays out the panels, and grants wishes.
 
+mod school;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +11,7 @@ use eframe::egui::{
     self, Align, CentralPanel, Context, Frame, Label, Layout, Margin, RichText, Ui, ViewportCommand,
 };
 
-use crate::lesson::Part;
-use crate::lesson::build::{self, Board, Progress};
-use crate::scene::fonts::Weight as FontWeight;
-use crate::scene::split::Topic;
+use crate::lesson::build::{Board, Progress};
 use crate::session::{Command, Config, Session, Snapshot};
 
 use super::bubble_plot::BubblePlot;
@@ -23,7 +22,7 @@ use super::export_panel::{ExportPanel, Shown, save, scene};
 use super::guide::GuidePanel;
 use super::kept::Kept;
 use super::keys::{Binding, Group};
-use super::lesson::{Classroom, Desk, Teach};
+use super::lesson::{Classroom, Teach};
 use super::options::Options;
 use super::pane::{LookedAt, Pane, arranged};
 use super::run::{Run, Source};
@@ -73,10 +72,12 @@ impl App {
 
     fn from_source(cc: &CreationContext<'_>, source: Source, options: &Options) -> Self {
         theme::install_fonts(&cc.egui_ctx);
-        let classroom = classroom(options);
+        let classroom = school::classroom(options);
+        let mut view = View::new(options.theme, options.text);
+        view.controls_folded = options.hide_controls;
         Self {
             run: Run::new(source, options.motion),
-            view: View::new(options.theme, options.text),
+            view,
             pane: Pane::default(),
             kept: Kept::default(),
             traffic: TrafficPanel::default(),
@@ -132,64 +133,11 @@ impl App {
         self.run.playback().is_playing()
     }
 
-    /// The lesson that is read, its page, and how many it has.
-    pub fn lesson(&self) -> Option<(&str, usize, usize)> {
-        self.classroom.at()
-    }
-
-    /// A page of the lesson that is read, else a training step.
-    fn turn(&mut self, direction: Direction, ctx: &Context) {
-        let wish = match (self.classroom.reads(), direction) {
-            (true, Direction::Up) => Wish::Teach(Teach::Forward),
-            (true, Direction::Down) => Wish::Teach(Teach::Back),
-            (false, Direction::Up) => Wish::Travel(Travel::StepForward),
-            (false, Direction::Down) => Wish::Travel(Travel::StepBack),
-        };
-        self.grant(wish, ctx);
-    }
-
-    /// Opens what a lesson points to.
-    fn open_part(&mut self, part: Part, at: Option<&str>) {
-        self.view.middle = match part {
-            Part::Layouts => Middle::Sweep,
-            Part::Guide => Middle::Guide,
-            Part::Builder => Middle::Builder,
-            Part::Matrices => Middle::Split,
-        };
-        if part == Part::Builder
-            && let Some(level) = at.and_then(build::level_named)
-        {
-            self.build(Build::Level(level));
-        }
-        if part == Part::Matrices
-            && let Some(topic) = at.and_then(Topic::from_name)
-        {
-            self.split.turn_to(topic);
-        }
-    }
-
-    /// Does something with the classroom and all that a lesson works with.
-    fn with_classroom(&mut self, act: impl FnOnce(&mut Classroom, &mut Desk<'_>)) {
-        let mut desk = Desk {
-            run: &mut self.run,
-            view: &mut self.view,
-            pane: &mut self.pane,
-            kept: &mut self.kept,
-        };
-        act(&mut self.classroom, &mut desk);
-    }
-
     fn grant(&mut self, wish: Wish, ctx: &Context) {
         match wish {
             Wish::Change(change) => self.run.change(change),
             Wish::Next(field, direction) => self.run.next(field, direction),
-            Wish::TakeOffer(index) => {
-                let refusal = self.run.refusal();
-                let offer = refusal.and_then(|refusal| refusal.offers.get(index).cloned());
-                if let Some(offer) = offer {
-                    self.run.take(&offer);
-                }
-            }
+            Wish::TakeOffer(index) => self.take_offer(index),
             Wish::Undo => self.run.undo(),
             Wish::Redo => self.run.redo(),
             Wish::Close => ctx.send_viewport_cmd(ViewportCommand::Close),
@@ -228,12 +176,7 @@ impl App {
                     self.view.middle = Middle::Timeline;
                 }
             }
-            Wish::Keep => {
-                let shown = self.run.timeline().filter(|_| !self.run.is_behind());
-                if let Some(step) = shown {
-                    self.kept.keep(step);
-                }
-            }
+            Wish::Keep => self.keep(),
             Wish::Forget(index) => self.kept.forget(index),
             Wish::ForgetAll => {
                 self.kept.clear();
@@ -244,6 +187,8 @@ impl App {
                 self.with_classroom(|classroom, desk| classroom.grant(teach, desk));
             }
             Wish::Build(build) => self.build(build),
+            Wish::CopyKit => self.copy_kit(ctx),
+            Wish::LoadKit(line) => self.load_kit(&line),
             Wish::Save => self.save(),
             Wish::Copy => {
                 let theme = self.export.theme(self.view.theme);
@@ -267,6 +212,21 @@ impl App {
             if !self.run.playback().is_playing() {
                 self.run.travel(Travel::PlayPause);
             }
+        }
+    }
+
+    fn take_offer(&mut self, index: usize) {
+        let refusal = self.run.refusal();
+        let offer = refusal.and_then(|refusal| refusal.offers.get(index).cloned());
+        if let Some(offer) = offer {
+            self.run.take(&offer);
+        }
+    }
+
+    fn keep(&mut self) {
+        let shown = self.run.timeline().filter(|_| !self.run.is_behind());
+        if let Some(step) = shown {
+            self.kept.keep(step);
         }
     }
 
@@ -375,25 +335,6 @@ impl App {
             .show(ui, |ui| self.lay_out_timeline(ui, wishes));
     }
 
-    /// The lessons, at the right.
-    fn lay_out_lesson(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
-        if !self.classroom.is_open() {
-            return;
-        }
-        let em = self.view.sizes().body;
-        let side = Frame::new()
-            .fill(theme::color(self.view.palette().panel))
-            .inner_margin(Margin::symmetric((em * 0.9) as i8, (em * 0.5) as i8));
-        let width = lesson::width(&self.view, ui.ctx().content_rect().width());
-        egui::Panel::right("lessons")
-            .exact_size(width)
-            .resizable(false)
-            .frame(side)
-            .show(ui, |ui| {
-                lesson::show(ui, &mut self.classroom, (&self.run, &self.view), wishes);
-            });
-    }
-
     fn lay_out_dock(&mut self, ui: &mut Ui, wishes: &mut Vec<Wish>) {
         let em = self.view.sizes().body;
         self.view
@@ -459,7 +400,7 @@ impl App {
             Middle::Split => return self.split.show(ui, &self.view, wishes),
         }
         if self.classroom.covers() {
-            cover(ui, &self.view);
+            school::cover(ui, &self.view);
             return;
         }
         ui.horizontal(|ui| {
@@ -492,28 +433,6 @@ impl App {
     }
 }
 
-/// The lessons that the window starts with.
-fn classroom(options: &Options) -> Classroom {
-    let mut classroom = Classroom::new(
-        options.language,
-        options.lessons.as_ref(),
-        options.progress.clone(),
-    );
-    if let Some(id) = &options.lesson {
-        classroom.start(id);
-    }
-    classroom
-}
-
-/// What stands in the timeline's place while it is still to be predicted.
-fn cover(ui: &mut Ui, view: &View) {
-    let palette = view.palette();
-    let text = RichText::new("Covered until you have predicted")
-        .font(theme::font(view.sizes().title(), FontWeight::SemiBold))
-        .color(theme::color(palette.text_weak));
-    ui.centered_and_justified(|ui| ui.label(text));
-}
-
 /// Keys that are known while a schedule is built.
 fn of_building(binding: &Binding) -> bool {
     let of_run = matches!(
@@ -537,6 +456,8 @@ impl eframe::App for App {
         self.view.dress(ctx);
         for wish in self.pressed(ctx) {
             self.grant(wish, ctx);
+            // What it changes may be seen only in the next frame, and nothing else need ask for one.
+            ctx.request_repaint();
         }
         if self.run.poll() {
             self.pane.reset();

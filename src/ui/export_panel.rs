@@ -39,6 +39,8 @@ pub(super) struct ExportPanel {
     theme: Option<Theme>,
     scale: Option<f32>,
     outcome: Option<Result<String, String>>,
+    /// A class kit that was pasted.
+    kit: String,
 }
 
 /// How large pictures in pixels are.
@@ -55,11 +57,38 @@ impl Default for ExportPanel {
             theme: None,
             scale: None,
             outcome: None,
+            kit: String::new(),
         }
     }
 }
 
 impl ExportPanel {
+    /// One line of text that restores all of it, to be copied or pasted.
+    fn kit(&mut self, ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
+        ui.separator();
+        ui.label(RichText::new("Class kit").font(font(view.sizes().body, Weight::SemiBold)));
+        ui.label("One line of text that restores layout, seed, lesson, page and hidden controls");
+        ui.horizontal(|ui| {
+            let copy = ui.button("Copy class kit");
+            let hint = "Paste it into a mail or a course page; shardscope --kit LINE opens it";
+            if copy.on_hover_text(hint).clicked() {
+                wishes.push(Wish::CopyKit);
+            }
+            let field = TextEdit::singleline(&mut self.kit)
+                .hint_text("paste a kit here")
+                .desired_width(ui.available_width() - view.sizes().body * 5.0);
+            ui.add(field).accessible_name("Class kit to load");
+            if ui.button("Load").clicked() {
+                wishes.push(Wish::LoadKit(self.kit.clone()));
+            }
+        });
+    }
+
+    /// What came of a kit.
+    pub(super) fn heard(&mut self, outcome: Result<String, String>) {
+        self.outcome = Some(outcome);
+    }
+
     /// Shows the form.
     pub(super) fn show(&mut self, ui: &Ui, view: &View, wishes: &mut Vec<Wish>) {
         let sizes = view.sizes();
@@ -88,6 +117,7 @@ impl ExportPanel {
                     wishes.push(Wish::Show(Show::Export));
                 }
             });
+            self.kit(ui, view, wishes);
             self.say(ui, view);
         });
         let escaped = ui.input(|input| input.key_pressed(Key::Escape));

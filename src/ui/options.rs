@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::export::Kit;
 use crate::scene::tokens::Theme;
 use crate::session::Config;
 use crate::words::Language;
@@ -26,8 +27,32 @@ pub struct Options {
     pub lessons: Option<PathBuf>,
     /// The lesson that is open.
     pub lesson: Option<String>,
+    /// Its page, from 0; where its reader was if absent.
+    pub page: Option<usize>,
+    /// Whether the controls are folded away.
+    pub hide_controls: bool,
     /// Where progress in lessons is kept between starts; nowhere if absent.
     pub progress: Option<PathBuf>,
+}
+
+impl Options {
+    /// As a class kit restores them.
+    pub fn with_kit(self, kit: Kit) -> Self {
+        let (lesson, page) = kit.lesson.unzip();
+        Self {
+            config: kit.config,
+            theme: kit.theme,
+            text: if kit.presenter {
+                TextSize::Presenter
+            } else {
+                TextSize::Desk
+            },
+            lesson,
+            page,
+            hide_controls: kit.hide_controls,
+            ..self
+        }
+    }
 }
 
 impl Default for Options {
@@ -40,6 +65,8 @@ impl Default for Options {
             language: Language::English,
             lessons: None,
             lesson: None,
+            page: None,
+            hide_controls: false,
             progress: None,
         }
     }

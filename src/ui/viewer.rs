@@ -201,6 +201,8 @@ impl Viewer {
             | Wish::Keep
             | Wish::Forget(_)
             | Wish::ForgetAll
+            | Wish::CopyKit
+            | Wish::LoadKit(_)
             | Wish::Turn(_)
             | Wish::Teach(_) => {}
         }
@@ -598,6 +600,7 @@ impl eframe::App for Viewer {
         self.poll();
         for wish in keys::pressed(ctx, listed) {
             self.grant(wish, ctx);
+            ctx.request_repaint();
         }
         if let Some(trace) = self.viewed().map(|viewed| Arc::clone(&viewed.trace)) {
             self.pane.turn_to(&trace);

@@ -204,6 +204,10 @@ pub(super) enum Wish {
     Turn(Direction),
     /// Something on the board of a schedule built by hand.
     Build(Build),
+    /// A class kit on the clipboard.
+    CopyKit,
+    /// What a class kit restores.
+    LoadKit(String),
     /// The end of the program.
     Close,
 }

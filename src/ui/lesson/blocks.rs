@@ -87,6 +87,9 @@ impl Reader<'_> {
             .inner_margin(Margin::same((sizes.body * 0.7) as i8))
             .show(ui, |ui| {
                 ui.set_width(ui.available_width());
+                // Rings of options that nobody has chosen are to be seen from afar.
+                ui.visuals_mut().widgets.inactive.bg_stroke =
+                    Stroke::new(1.0, color(palette.text_weak));
                 let title = RichText::new(title).font(font(sizes.small(), Weight::SemiBold));
                 ui.label(title.color(color(palette.accent)));
                 contents(ui);

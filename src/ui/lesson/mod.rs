@@ -210,6 +210,23 @@ impl Classroom {
         self.staged = None;
     }
 
+    /// A lesson at a page, with the run that is loaded already; none closes the one that is read. Whether it is known.
+    pub(in crate::ui) fn resume(&mut self, at: Option<(String, usize)>) -> bool {
+        self.remember();
+        self.play = None;
+        let Some((id, page)) = at else {
+            self.open = false;
+            return true;
+        };
+        self.start(&id);
+        let Some(play) = &mut self.play else {
+            return false;
+        };
+        play.go_to(page);
+        self.staged = play.setup().map(|setup| setup.name.clone());
+        true
+    }
+
     fn leave(&mut self, desk: &mut Desk<'_>) {
         self.remember();
         self.play = None;
