@@ -13,6 +13,8 @@ use super::wish::{Show, Travel, Wish};
 /// A bar so wide, in body-text sizes, has room for the program's name, and one so wide for the speed in words.
 const ROOM_FOR_TITLE: f32 = 66.0;
 const ROOM_FOR_SPEED: f32 = 58.0;
+/// The switch of the inside of a layer gives way first: it has a key.
+const ROOM_FOR_MATRICES: f32 = 11.5;
 
 /// Shows the bar.
 pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
@@ -105,10 +107,12 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     if sweep.on_hover_text(hint).clicked() {
         wishes.push(Wish::Show(Show::Sweep));
     }
-    let split = ui.add(Button::new("Matrices…").selected(view.splitting()));
-    let hint = "The inside of a layer: its matrices cut over GPUs, step by step (I)";
-    if split.on_hover_text(hint).clicked() {
-        wishes.push(Wish::Show(Show::Split));
+    if ui.available_width() > view.sizes().body * ROOM_FOR_MATRICES {
+        let split = ui.add(Button::new("Matrices…").selected(view.splitting()));
+        let hint = "The inside of a layer: its matrices cut over GPUs, step by step (I)";
+        if split.on_hover_text(hint).clicked() {
+            wishes.push(Wish::Show(Show::Split));
+        }
     }
     export_switch(ui, view, wishes);
 }
