@@ -87,7 +87,7 @@ impl Tile {
     fn words(&self, with_numbers: bool) -> String {
         let share = match self.share {
             Share::Whole | Share::Piece(_) => String::new(),
-            Share::Partial(_) => ", a partial sum".to_owned(),
+            Share::Partial(_) => ", this GPU's part only".to_owned(),
             Share::ByColumns(gpus) => format!(", columns on {gpus} GPUs"),
             Share::ByRows(gpus) => format!(", rows on {gpus} GPUs"),
         };
