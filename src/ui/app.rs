@@ -33,7 +33,7 @@ use super::timeline::Stage;
 use super::traffic::TrafficPanel;
 use super::view::{Dialog, Middle, View};
 use super::wish::{Direction, Look, Panel, Show, Travel, Wish};
-use super::{cards, controls, dock, figures, help, keys, lesson, theme, timeline, transport};
+use super::{cards, controls, dock, figures, help, keys, theme, timeline, transport};
 
 /// The window's application. Dropping it ends its session and joins its thread.
 #[derive(Debug)]

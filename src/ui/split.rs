@@ -273,11 +273,12 @@ impl SplitPanel {
                 chosen(ui, (&name, "Tensor parallel degree"), &mut choice.tp, tp);
             }
             ui.add_space(gap);
-            for heads in Choice::HEADS {
-                if choice.topic == Topic::Heads {
+            if choice.topic == Topic::Heads {
+                for heads in Choice::HEADS {
                     let name = format!("{heads} heads");
                     chosen(ui, (&name, "Attention heads"), &mut choice.heads, heads);
                 }
+                ui.add_space(gap);
             }
             for way in Way::ALL {
                 chosen(ui, (way.name(), "Which pass"), &mut choice.way, way);

@@ -14,6 +14,8 @@ use super::wish::{Show, Travel, Wish};
 /// A bar so wide, in body-text sizes, has room for the program's name, and one so wide for the speed in words.
 const ROOM_FOR_TITLE: f32 = 66.0;
 const ROOM_FOR_SPEED: f32 = 58.0;
+/// The switch of the inside of a layer gives way first: it has a key.
+const ROOM_FOR_PARTS: f32 = 11.5;
 
 /// Shows the bar.
 pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
@@ -111,16 +113,6 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
         };
         wishes.push(Wish::Show(Show::Middle(middle)));
     }
-    let build = ui.add(Button::new("Build…").selected(view.middle == Middle::Builder));
-    let hint = "Build a schedule by hand, as a puzzle, and run it (B)";
-    if build.on_hover_text(hint).clicked() {
-        wishes.push(Wish::Show(Show::Middle(Middle::Builder)));
-    }
-    let split = ui.add(Button::new("Matrices…").selected(view.middle == Middle::Split));
-    let hint = "The inside of a layer: its matrices cut over GPUs, step by step (I)";
-    if split.on_hover_text(hint).clicked() {
-        wishes.push(Wish::Show(Show::Middle(Middle::Split)));
-    }
     export_switch(ui, view, wishes);
     let lessons = ui.add(Button::new("Lessons…").selected(view.teaching));
     if lessons
@@ -128,6 +120,20 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
         .clicked()
     {
         wishes.push(Wish::Teach(Teach::Toggle));
+    }
+    // In a narrow bar these have their keys only.
+    let hint = "Build a schedule by hand, as a puzzle, and run it (B)";
+    let split = "The inside of a layer: its matrices cut over GPUs, step by step (I)";
+    for (name, middle, hint) in [
+        ("Build…", Middle::Builder, hint),
+        ("Matrices…", Middle::Split, split),
+    ] {
+        if ui.available_width() > view.sizes().body * ROOM_FOR_PARTS {
+            let part = ui.add(Button::new(name).selected(view.middle == middle));
+            if part.on_hover_text(hint).clicked() {
+                wishes.push(Wish::Show(Show::Middle(middle)));
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::scene::shape::{Point, Rect, Size};
 /// Heights and distances, in text sizes.
 const ROW: f32 = 1.5;
 const NAME: f32 = 1.5;
-const LABEL: f32 = 1.25;
+pub(super) const LABEL: f32 = 1.35;
 const CELL_AIR: f32 = 0.5;
 const LEAST_CELL: f32 = 1.5;
 const GAP: f32 = 1.0;
@@ -16,8 +16,8 @@ const BETWEEN_GROUPS: f32 = 2.0;
 /// The line under two matrices that says how far they differ.
 const VERDICT: f32 = 2.0;
 const VERDICT_WIDTH: f32 = 9.5;
-/// Names of rows and columns are so much smaller than numbers.
-pub(super) const LABEL_SIZE: f32 = 0.9;
+/// Names of rows and columns are as large as numbers: they too are read from afar.
+pub(super) const LABEL_SIZE: f32 = 1.0;
 
 /// On what a tile lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

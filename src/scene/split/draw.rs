@@ -337,19 +337,7 @@ impl Pen<'_> {
         if let Some((band, frame)) = picture.band.as_ref().zip(layout.band) {
             self.working(Some(&band.group), frame);
         }
-        let above = |tile: &&Placed<'_>| tile.place == Place::Above;
-        let feet = layout
-            .tiles
-            .iter()
-            .filter(above)
-            .map(|tile| tile.bounds().bottom());
-        if let Some(foot) = feet.reduce(f32::max).filter(|_| picture.gpus.is_empty()) {
-            let room = Rect::new(
-                0.0,
-                foot,
-                layout.size.width,
-                self.layout.lines as f32 * LINE * self.em,
-            );
+        if let Some(room) = layout.above {
             self.working(picture.above.first(), room);
         }
         for (index, group) in picture.above.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Draws a matrix as a grid of numbers: tinted by GPU, with names, and with what is lit.
 
-use super::cluster::{LABEL_SIZE, Placed};
+use super::cluster::{LABEL, LABEL_SIZE, Placed};
 use super::draw::Pen;
 use super::step::{Share, Tile};
 use crate::scene::canvas::Type;
@@ -73,7 +73,7 @@ impl Pen<'_> {
         let (em, palette) = (self.em, self.palette);
         let style = Type::semi_bold(em * 1.05, palette.text);
         let names = if placed.labels[1] && !placed.tile.columns.is_empty() {
-            1.25
+            LABEL
         } else {
             0.0
         };

@@ -5,105 +5,13 @@ use std::ops::Range;
 use crate::model::rng::Rng;
 
 use super::Way;
+use super::head::{Back, Head, letter};
 use super::matrix::Matrix;
 use super::script::{HIDDEN, Script};
 use super::step::{Group, Reach, Share, Sign, Step, Tile};
 
 /// Tokens of this story: scores grow with their square.
 const TOKENS: usize = 3;
-
-/// What one head computes.
-struct Head {
-    letter: char,
-    q: Matrix,
-    k: Matrix,
-    v: Matrix,
-    s: Matrix,
-    p: Matrix,
-    c: Matrix,
-}
-
-/// The gradients of one head.
-struct Back {
-    dp: Matrix,
-    ds: Matrix,
-    dq: Matrix,
-    dk: Matrix,
-    dv: Matrix,
-}
-
-impl Head {
-    /// From its columns of queries, keys and values.
-    fn new(index: usize, qkv: &Matrix) -> Self {
-        let width = qkv.shape().1 / 3;
-        let part = |at: usize| qkv.of_columns(at * width..(at + 1) * width);
-        let (q, k, v) = (part(0), part(1), part(2));
-        let s = q.times(&k.transposed());
-        let p = softmax(&s, scale(width));
-        Self {
-            letter: letter(index),
-            c: p.times(&v),
-            q,
-            k,
-            v,
-            s,
-            p,
-        }
-    }
-
-    fn backward(&self, dc: &Matrix) -> Back {
-        let dp = dc.times(&self.v.transposed());
-        let scale = scale(self.q.shape().1);
-        let sums = dp
-            .zip(&self.p, |own, share| own * share)
-            .per_row(|row| row.iter().sum());
-        let ds = Matrix::from_fn(dp.shape(), |row, column| {
-            scale * self.p.at(row, column) * (dp.at(row, column) - sums.at(row, 0))
-        });
-        Back {
-            dq: ds.times(&self.k),
-            dk: ds.transposed().times(&self.q),
-            dv: self.p.transposed().times(dc),
-            dp,
-            ds,
-        }
-    }
-
-    /// `matrix` as this head's, on `gpu`.
-    fn tile(&self, name: &str, gpu: usize, matrix: &Matrix) -> Tile {
-        let name = match name.split_once('ᵀ') {
-            Some((before, _)) => format!("{before}{}ᵀ", self.letter),
-            None => format!("{name}{}", self.letter),
-        };
-        Tile {
-            name,
-            ..Tile::new("", Share::Piece(gpu), matrix)
-        }
-    }
-}
-
-fn scale(width: usize) -> f32 {
-    1.0 / (width as f32).sqrt()
-}
-
-/// Heads have letters, as GPUs have numbers.
-fn letter(head: usize) -> char {
-    char::from(b'a' + (head % 26) as u8)
-}
-
-/// Of each row up to its own column: no token looks at those after it.
-fn softmax(scores: &Matrix, scale: f32) -> Matrix {
-    let past = |row: usize| (0..=row).map(move |column| scores.at(row, column) * scale);
-    Matrix::from_fn(scores.shape(), |row, column| {
-        let most = past(row).fold(f32::NEG_INFINITY, f32::max);
-        let sum: f32 = past(row).map(|score| (score - most).exp()).sum();
-        if column <= row {
-            (scores.at(row, column) * scale - most).exp() / sum
-        } else {
-            0.0
-        }
-    })
-}
 
 /// The layer's matrices, and all that the uncut pass makes of them.
 struct Layer {
@@ -118,7 +26,7 @@ struct Layer {
 
 impl Layer {
     fn new(heads: usize, rng: &mut Rng) -> Self {
-        let x = Matrix::whole_numbers((TOKENS, HIDDEN), rng);
+        let x = Matrix::signs((TOKENS, HIDDEN), rng);
         let w = Matrix::signs((HIDDEN, 3 * HIDDEN), rng);
         let o = Matrix::signs((HIDDEN, HIDDEN), rng);
         let qkv = x.times(&w);
@@ -264,6 +172,7 @@ fn within(script: &mut Script, heads: &[Vec<Head>]) {
                 ("softmax", Reach::Past),
                 head.tile("P", gpu, &head.p),
             )
+            .telling(|row, column| head.softmax_told(row, column))
         };
         heads[gpu].iter().map(group).collect()
     });
@@ -368,6 +277,7 @@ fn back_through(script: &mut Script, heads: &[Vec<Head>], of_c: &[Matrix]) -> Ve
                 ("softmax′", Reach::Past),
                 head.tile("dS", gpu, &back.ds),
             )
+            .telling(|row, column| head.slope_told(back, row, column))
         })
     });
     let words = "The gradient of the queries: dS times the keys.";

@@ -13,6 +13,8 @@ pub(super) const PAD: f32 = 0.6;
 /// A line of the working of an entry.
 pub(super) const LINE: f32 = 1.35;
 const EDGE: f32 = 0.4;
+/// Below so many body-text sizes other arrangements are tried.
+const COMFORTABLE: f32 = 1.2;
 /// The name of a GPU in its corner.
 const CHIP: f32 = 4.8;
 const BETWEEN_BOXES: f32 = 0.8;
@@ -82,6 +84,7 @@ pub(super) struct Layout<'a> {
     pub(super) size: Size,
     /// On how many lines the working of an entry is told.
     pub(super) lines: usize,
+    pub(super) above: Option<Rect>,
     pub(super) boxes: Vec<Rect>,
     pub(super) band: Option<Rect>,
     pub(super) tiles: Vec<Placed<'a>>,
@@ -108,7 +111,7 @@ impl<'a> Layout<'a> {
         };
         let mut best = fitted(usual);
         // Steps keep their places while they can be read.
-        if best.1 < sizes.body {
+        if best.1 < sizes.body * COMFORTABLE {
             let others = Arrangement::all(picture.gpus.len()).into_iter().map(fitted);
             best = others.fold(
                 best,
@@ -228,6 +231,7 @@ impl Natural {
             em,
             size,
             lines: self.arrangement.lines,
+            above: None,
             boxes: Vec::new(),
             band: None,
             tiles: Vec::new(),
@@ -237,6 +241,7 @@ impl Natural {
         if self.above.height > 0.0 {
             let room = Rect::new(0.0, y, size.width, self.above.height * em);
             layout.put(Cluster::of(Place::Above, &picture.above, em), room);
+            layout.above = Some(room);
             y = room.bottom() + BETWEEN_ROWS * em;
         }
         if self.gpus > 0 {

@@ -164,6 +164,14 @@ impl Matrix {
         number(self.at(row, column), self.digits())
     }
 
+    /// The number at a place as it reads where it is written.
+    pub(super) fn written(&self, row: usize, column: usize) -> f32 {
+        match self.digits() {
+            0 => self.at(row, column),
+            _ => (self.at(row, column) * 100.0).round() / 100.0,
+        }
+    }
+
     /// All numbers: rows apart by semicolons.
     pub(super) fn words(&self) -> String {
         let row = |row: usize| -> String {

@@ -8,6 +8,7 @@ mod cluster;
 mod columns;
 mod draw;
 mod grid;
+mod head;
 mod heads;
 mod layout;
 mod matrix;

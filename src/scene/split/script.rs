@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::units::Collective;
 
 use super::matrix::{Matrix, small};
-use super::step::{Action, Band, Form, Group, Picture, Share, Sign, Step, Tile, Traffic};
+use super::step::{Action, Band, Group, Picture, Share, Sign, Step, Tile, Traffic};
 
 /// Rows of `X`: one a token.
 pub(super) const TOKENS: usize = 4;
@@ -13,6 +13,9 @@ pub(super) const TOKENS: usize = 4;
 pub(super) const HIDDEN: usize = 4;
 /// Numbers that a token has within a layer.
 pub(super) const WIDE: usize = 8;
+
+/// Results that differ by less differ by rounding.
+const ROUNDING: f32 = 1e-4;
 
 /// A title, and what is told under it.
 pub(super) type Words<'a> = (&'a str, String);
@@ -215,18 +218,19 @@ impl Script {
             "{} {from}, and computed uncut. {verdict}.{more}",
             names.join(", ")
         );
-        let above = pairs.iter().map(|(name, share, ours, uncut)| Group {
-            form: Form::Pair,
-            tiles: vec![
-                Tile::new(
-                    &format!("{name} {}", if self.tp == 1 { "here" } else { "together" }),
-                    *share,
-                    ours,
-                ),
+        let together = if self.tp == 1 { "here" } else { "together" };
+        let above = pairs.iter().map(|(name, share, ours, uncut)| {
+            Group::pair(
+                Tile::new(&format!("{name} {together}"), *share, ours),
                 Tile::whole(&format!("{name} uncut"), uncut),
-            ],
+            )
         });
-        self.still(("The same result", narration), above.collect());
+        let title = if largest < ROUNDING {
+            "The same result"
+        } else {
+            "Not the same result"
+        };
+        self.still((title, narration), above.collect());
     }
 }
 

@@ -87,7 +87,7 @@ impl Tile {
     fn words(&self, with_numbers: bool) -> String {
         let share = match self.share {
             Share::Whole | Share::Piece(_) => String::new(),
-            Share::Partial(_) => ", a partial sum".to_owned(),
+            Share::Partial(_) => ", this GPU's part only".to_owned(),
             Share::ByColumns(gpus) => format!(", columns on {gpus} GPUs"),
             Share::ByRows(gpus) => format!(", rows on {gpus} GPUs"),
         };
@@ -161,41 +161,54 @@ pub(super) enum Form {
 /// How an entry comes about: the terms, and what they make.
 pub(super) type Working = (Vec<String>, String);
 
+/// The terms of an entry, and the sign before what they make.
+pub(super) type Told = (Vec<String>, &'static str);
+
 /// Tiles that stand together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     pub(super) form: Form,
     pub(super) tiles: Vec<Tile>,
+    /// How each entry of the result comes about, row by row, where the form does not say it.
+    told: Vec<Told>,
 }
 
 impl Group {
-    pub(super) fn product(left: Tile, top: Tile, result: Tile) -> Self {
+    fn new(form: Form, tiles: Vec<Tile>) -> Self {
         Self {
-            form: Form::Product,
-            tiles: vec![left, top, result],
+            form,
+            tiles,
+            told: Vec::new(),
         }
+    }
+
+    pub(super) fn product(left: Tile, top: Tile, result: Tile) -> Self {
+        Self::new(Form::Product, vec![left, top, result])
     }
 
     pub(super) fn each(from: Tile, (how, reach): (&str, Reach), to: Tile) -> Self {
-        Self {
-            form: Form::Each(how.to_owned(), reach),
-            tiles: vec![from, to],
-        }
+        Self::new(Form::Each(how.to_owned(), reach), vec![from, to])
     }
 
     pub(super) fn tiles(tiles: Vec<Tile>) -> Self {
-        Self {
-            form: Form::Tiles,
-            tiles,
-        }
+        Self::new(Form::Tiles, tiles)
+    }
+
+    pub(super) fn pair(ours: Tile, uncut: Tile) -> Self {
+        Self::new(Form::Pair, vec![ours, uncut])
     }
 
     pub(super) fn join(mut parts: Vec<Tile>, sign: Sign, result: Tile) -> Self {
         parts.push(result);
-        Self {
-            form: Form::Join(sign),
-            tiles: parts,
-        }
+        Self::new(Form::Join(sign), parts)
+    }
+
+    /// With the terms of each entry of the result.
+    pub(super) fn telling(mut self, terms: impl Fn(usize, usize) -> Told) -> Self {
+        let shape = self.tiles.last().map_or((0, 0), |tile| tile.matrix.shape());
+        let places = (0..shape.0).flat_map(|row| (0..shape.1).map(move |column| (row, column)));
+        self.told = places.map(|(row, column)| terms(row, column)).collect();
+        self
     }
 
     /// Where its result is among its tiles.
@@ -206,46 +219,59 @@ impl Group {
         }
     }
 
-    /// How an entry of its result comes about.
+    /// How an entry of its result comes about. Where the numbers as they are written make another one than is
+    /// written, it is `≈`.
     pub(super) fn working(&self, row: usize, column: usize) -> Option<Working> {
         let (result, parts) = self.tiles.split_last()?;
         let made = result.matrix.text(row, column);
-        let own = |tile: &Tile| tile.matrix.text(row, column);
+        let equals = |written: f32| {
+            let apart = (written - result.matrix.written(row, column)).abs();
+            let sign = if apart < 1e-3 { "=" } else { "≈" };
+            format!("{sign} {made}")
+        };
+        let texts = parts.iter().map(|tile| tile.matrix.text(row, column));
+        let mut numbers = parts.iter().map(|tile| tile.matrix.written(row, column));
+        let told = self.told.get(row * result.matrix.shape().1 + column);
         match &self.form {
             Form::Product => {
                 let (left, top) = (&parts.first()?.matrix, &parts.get(1)?.matrix);
+                let inner = 0..left.shape().1;
                 let term = |inner: usize| {
                     let (a, b) = (left.text(row, inner), top.text(inner, column));
                     format!("{}·{}", factor(&a), factor(&b))
                 };
-                let terms = (0..left.shape().1).map(term);
-                Some((plus(terms), format!("= {made}")))
+                let part = |inner| left.written(row, inner) * top.written(inner, column);
+                let sum = inner.clone().map(part).sum();
+                Some((plus(inner.map(term)), equals(sum)))
+            }
+            Form::Each(..) if told.is_some() => {
+                let (terms, sign) = told?;
+                Some((terms.clone(), format!("{sign} {made}")))
             }
             Form::Each(how, reach) => {
                 let from = &parts.first()?.matrix;
-                let columns = from.shape().1;
                 let range = match reach {
                     Reach::Entry => column..column + 1,
-                    Reach::Row => 0..columns,
-                    Reach::Past => 0..(row + 1).min(columns),
+                    Reach::Row | Reach::Past => 0..from.shape().1,
                 };
                 let list: Vec<String> = range.map(|inner| from.text(row, inner)).collect();
-                let equals = if *reach == Reach::Entry { "=" } else { "→" };
-                let call = format!("{how}({})", list.join(", "));
-                Some((vec![call], format!("{equals} {made}")))
+                Some((
+                    vec![format!("{how}({})", list.join(", "))],
+                    format!("→ {made}"),
+                ))
             }
             Form::Join(Sign::Max) => {
-                let list: Vec<String> = parts.iter().map(own).collect();
-                let call = format!("max({})", list.join(", "));
-                Some((vec![call], format!("= {made}")))
+                let list: Vec<String> = texts.collect();
+                let most = numbers.fold(f32::NEG_INFINITY, f32::max);
+                Some((vec![format!("max({})", list.join(", "))], equals(most)))
             }
             Form::Join(Sign::Times) => {
-                let list: Vec<String> = parts.iter().map(|tile| factor(&own(tile))).collect();
-                Some((vec![list.join(" · ")], format!("= {made}")))
+                let list: Vec<String> = texts.map(|text| factor(&text)).collect();
+                Some((vec![list.join(" · ")], equals(numbers.product())))
             }
             Form::Join(Sign::Plus) => {
-                let terms = parts.iter().map(|tile| factor(&own(tile)));
-                Some((plus(terms), format!("= {made}")))
+                let sum = numbers.by_ref().sum();
+                Some((plus(texts.map(|text| factor(&text))), equals(sum)))
             }
             Form::Tiles | Form::Pair => None,
         }

@@ -3,9 +3,9 @@
 use crate::model::rng::Rng;
 
 use super::Way;
-use super::matrix::Matrix;
+use super::matrix::{Matrix, factor, number};
 use super::script::{HIDDEN, Script, TOKENS};
-use super::step::{Group, Reach, Share, Sign, Step, Tile};
+use super::step::{Group, Reach, Share, Sign, Step, Tile, Told};
 
 /// The vocabulary.
 const WORDS: [&str; 8] = ["a", "cat", "dog", "on", "rug", "sat", "the", "."];
@@ -48,6 +48,45 @@ fn target_and_sum(logits: &Matrix, (most, targets): (&Matrix, &Matrix)) -> Matri
         .per_row(|row| row.iter().sum());
     let sum = raised(logits, most).per_row(|row| row.iter().sum());
     Matrix::beside(&[target, sum])
+}
+
+/// Whether the word that follows a token is among those of a GPU, in words.
+fn target_told(row: usize, targets: &Matrix) -> String {
+    let word = WORDS[TEXT[row + 1]];
+    let here = targets.per_row(|own| own.iter().sum()).at(row, 0) > 0.0;
+    if here {
+        format!("logit of “{word}”")
+    } else {
+        format!("“{word}” is not here")
+    }
+}
+
+/// The sum of exponentials of a token's logits on a GPU.
+fn powers_told(row: usize, (logits, most): (&Matrix, &Matrix)) -> Told {
+    let power = |word: usize| {
+        let power = logits.at(row, word) - most.at(row, 0);
+        let sign = if word == 0 { "" } else { "+ " };
+        format!("{sign}exp({})", number(power, 0))
+    };
+    ((0..logits.shape().1).map(power).collect(), "=")
+}
+
+/// A token's loss of its largest logit, its target's, and its sum.
+fn loss_told(row: usize, known: &Matrix) -> Told {
+    let number = |column: usize| known.text(row, column);
+    let terms = vec![
+        format!("ln {}", number(2)),
+        format!("+ {}", factor(&number(0))),
+        format!("− {}", factor(&number(1))),
+    ];
+    (terms, "=")
+}
+
+/// The gradient of a logit so far under the largest, of which `sum` is the sum of exponentials.
+fn slope_told((power, target): (f32, f32), sum: &str) -> Told {
+    let share = format!("(exp({}) / {sum}", number(power, 0));
+    let target = format!("− {}) / {TOKENS}", number(target, 0));
+    (vec![share, target], "=")
 }
 
 /// `ln(sum) + max − target` of each token.
@@ -129,7 +168,7 @@ fn forward(mut script: Script, e: &Matrix) -> Vec<Step> {
         (&parts, Tile::whole("X", &together)),
         (Sign::Plus, 1),
     );
-    let losses = loss(&mut script, (e, &pieces), &together, &names);
+    let losses = loss(&mut script, &pieces, &together, &names);
     let logits = x.times(&e.transposed());
     let most = logits.per_row(most);
     let both = target_and_sum(&logits, (&most, &one_hot(1)));
@@ -147,12 +186,7 @@ fn forward(mut script: Script, e: &Matrix) -> Vec<Step> {
 }
 
 /// From `X` to the loss; the layers between are left out. The losses of the tokens.
-fn loss(
-    script: &mut Script,
-    (e, pieces): (&Matrix, &[Matrix]),
-    x: &Matrix,
-    names: &[Vec<String>],
-) -> Matrix {
+fn loss(script: &mut Script, pieces: &[Matrix], x: &Matrix, names: &[Vec<String>]) -> Matrix {
     let logits = script.each(|gpu| x.times(&pieces[gpu].transposed()));
     let logits_of = |gpu: usize| Tile::new("L", Share::Piece(gpu), &logits[gpu]);
     let told = "Left out: the layers. What comes out of them is compared with every word of the same E: logits, cut \
@@ -162,26 +196,7 @@ fn loss(
             Tile::new("Eᵀ", Share::Piece(gpu), &pieces[gpu].transposed()).with_columns(&names[gpu]);
         vec![Group::product(Tile::whole("X", x), top, logits_of(gpu))]
     });
-    let own_most = script.each(|gpu| logits[gpu].per_row(most));
-    let parts = script.each(|gpu| Tile::new("max", script.partial(gpu), &own_most[gpu]));
-    let told = format!(
-        "A softmax over {} words needs them all, but not the logits themselves: first the largest of each token.",
-        e.shape().0
-    );
-    script.work(("The largest here", told), |gpu| {
-        vec![Group::each(
-            logits_of(gpu),
-            ("max", Reach::Row),
-            parts[gpu].clone(),
-        )]
-    });
-    let most = Matrix::reduced(&own_most, f32::max);
-    let told = "An all-reduce with max instead of a sum: a number a token.";
-    script.all_reduce(
-        ("All-reduce of the largest", told.to_owned()),
-        (&parts, Tile::whole("max", &most)),
-        (Sign::Max, 1),
-    );
+    let most = largest(script, &logits);
     let targets = script.columns(&one_hot(1));
     let own_both = script.each(|gpu| target_and_sum(&logits[gpu], (&most, &targets[gpu])));
     let columns = ["target".to_owned(), "sum".to_owned()];
@@ -190,11 +205,14 @@ fn loss(
     let told = "Each GPU sums exp(logit − max) over its words, and gives the logit of the word that follows if it \
                 holds it, else 0.";
     script.work(("The target's logit, and a sum", told.to_owned()), |gpu| {
-        vec![Group::each(
-            logits_of(gpu),
-            ("t, s", Reach::Row),
-            parts[gpu].clone(),
-        )]
+        vec![
+            Group::each(logits_of(gpu), ("t, s", Reach::Row), parts[gpu].clone()).telling(
+                |row, column| match column {
+                    0 => (vec![target_told(row, &targets[gpu])], "→"),
+                    _ => powers_told(row, (&logits[gpu], &most)),
+                },
+            ),
+        ]
     });
     let both = Matrix::sum(&own_both);
     let told = "Two more numbers a token, and every GPU knows all that the loss needs.";
@@ -209,13 +227,37 @@ fn loss(
     let told = "The loss of a token is ln(sum) + max − target: the same on every GPU.";
     script.work(("The loss", told.to_owned()), |_| {
         let from = Tile::whole("m, t, s", &known).with_columns(&heads);
-        vec![Group::each(
-            from,
-            ("loss", Reach::Row),
-            Tile::whole("loss", &losses),
-        )]
+        vec![
+            Group::each(from, ("loss", Reach::Row), Tile::whole("loss", &losses))
+                .telling(|row, _| loss_told(row, &known)),
+        ]
     });
     losses
+}
+
+/// The largest logit of each token, of all words.
+fn largest(script: &mut Script, logits: &[Matrix]) -> Matrix {
+    let own_most = script.each(|gpu| logits[gpu].per_row(most));
+    let parts = script.each(|gpu| Tile::new("max", script.partial(gpu), &own_most[gpu]));
+    let told = format!(
+        "A softmax over {} words needs them all, but not the logits themselves: first the largest of each token.",
+        WORDS.len()
+    );
+    script.work(("The largest here", told), |gpu| {
+        vec![Group::each(
+            Tile::new("L", Share::Piece(gpu), &logits[gpu]),
+            ("max", Reach::Row),
+            parts[gpu].clone(),
+        )]
+    });
+    let largest = Matrix::reduced(&own_most, f32::max);
+    let told = "An all-reduce with max instead of a sum: a number a token.";
+    script.all_reduce(
+        ("All-reduce of the largest", told.to_owned()),
+        (&parts, Tile::whole("max", &largest)),
+        (Sign::Max, 1),
+    );
+    largest
 }
 
 fn backward(mut script: Script, e: &Matrix) -> Vec<Step> {
@@ -234,20 +276,25 @@ fn backward(mut script: Script, e: &Matrix) -> Vec<Step> {
         Tile::whole("X", &x),
         Tile::new("E", down, e).with_rows(&words()),
     ];
-    script.still(
-        ("What there is", told.to_owned()),
-        vec![Group::tiles(known)],
-    );
+    let known = vec![Group::tiles(known)];
+    script.still(("What there is", told.to_owned()), known);
     let own_logits = script.columns(&logits);
     let own_targets = script.columns(&targets);
     let of_l = script.each(|gpu| of_logits(&own_logits[gpu], (&most, &sums), &own_targets[gpu]));
     let told = "Each GPU makes the gradients of its own logits, from numbers that it has. Nothing is sent.";
     script.work(("dL, by words", told.to_owned()), |gpu| {
-        vec![Group::each(
-            Tile::new("L", Share::Piece(gpu), &own_logits[gpu]),
-            ("softmax′", Reach::Entry),
-            Tile::new("dL", Share::Piece(gpu), &of_l[gpu]),
-        )]
+        vec![
+            Group::each(
+                Tile::new("L", Share::Piece(gpu), &own_logits[gpu]),
+                ("softmax′", Reach::Entry),
+                Tile::new("dL", Share::Piece(gpu), &of_l[gpu]),
+            )
+            .telling(|row, column| {
+                let power = own_logits[gpu].at(row, column) - most.at(row, 0);
+                let target = own_targets[gpu].at(row, column);
+                slope_told((power, target), &sums.text(row, 1))
+            }),
+        ]
     });
     let pieces = script.rows(e);
     let names = script.each(|gpu| words()[script.range(gpu, WORDS.len())].to_vec());
