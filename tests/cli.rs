@@ -615,13 +615,13 @@ fn names_that_are_not_known_are_refused() {
     insta::assert_snapshot!(refusal("simulate --out timeline.bmp"), @"error: cannot tell the format of timeline.bmp: its ending is none of .png, .svg, .pdf, .gif, .apng, .json, .json.gz, .pftrace, .csv; add one of them");
     insta::assert_snapshot!(refusal("simulate --out no/such/folder/timeline.png"), @"error: cannot write no/such/folder/timeline.png: there is no folder no/such/folder");
     insta::assert_snapshot!(refusal("run --device cuda"), @"error: cuda (GPU) ranks are not in this version; --device emulated does the same training on this machine's cores, without a GPU");
-    insta::assert_snapshot!(refusal("lessen"), @r#"
-    error: unrecognized subcommand 'lessen'
+    insta::assert_snapshot!(refusal("spectate"), @"
+    error: unrecognized subcommand 'spectate'
 
-    Usage: shardscope [COMMAND]
+    Usage: shardscope [OPTIONS] [COMMAND]
 
     For more information, try '--help'.
-    "#);
+    ");
 }
 
 #[test]
@@ -854,4 +854,33 @@ fn pictures_are_of_the_size_and_in_the_colours_asked_for() {
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(said.contains(wrong.split(' ').next().unwrap()), "{said}");
     }
+}
+
+#[test]
+fn lessons_are_listed_shown_and_held_to_the_engine() {
+    let list = json("lesson list");
+    let ids: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|lesson| lesson["id"].as_str().unwrap())
+        .collect();
+    assert_eq!((ids.len(), ids[2]), (16, "pipeline-bubble"));
+    let german = json("lesson list --language de");
+    assert_eq!(german[2]["title"], "Die Pipeline-Bubble");
+    let checked =
+        json("lesson check lessons/03-pipeline-bubble.md lessons/de/03-pipeline-bubble.md");
+    assert_eq!(
+        (
+            checked["lessons"].as_u64(),
+            checked["mistakes"].as_array().map(Vec::len)
+        ),
+        (Some(2), Some(0))
+    );
+    insta::assert_snapshot!(refusal("lesson show bubble"), @r#"error: there is no lesson "bubble"; there are why-split, data-parallel, pipeline-bubble, micro-batches, gpipe-and-1f1b, tensor-parallel, heads-and-vocabulary, collectives-and-rings, overlap, interleaving-and-zero-bubble, hybrids, choosing, zero-and-fsdp, reading-a-trace, stragglers, summary"#);
+    insta::assert_snapshot!(refusal("lesson check no-such-folder"), @"error: cannot read no-such-folder: No such file or directory (os error 2)");
+    insta::assert_snapshot!(refusal("--lesson bubble"), @r#"error: there is no lesson "bubble"; there are why-split, data-parallel, pipeline-bubble, micro-batches, gpipe-and-1f1b, tensor-parallel, heads-and-vocabulary, collectives-and-rings, overlap, interleaving-and-zero-bubble, hybrids, choosing, zero-and-fsdp, reading-a-trace, stragglers, summary"#);
+    insta::assert_snapshot!(refusal("--kit shardscope-kit-1:AAAA"), @"error: this kit is not whole (unexpected end of file); copy the whole line again");
+    insta::assert_snapshot!(refusal("--language fr"), @r#"error: there is no language "fr" here; there are en, de"#);
+    insta::assert_snapshot!(refusal("--lesson pipeline-bubble devices"), @"error: --lesson, --kit, --lessons and --language before a command are for the window, which a command does not open; leave them out, or write them after `lesson list` and `lesson show`");
 }

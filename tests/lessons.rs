@@ -13,6 +13,7 @@ use eframe::egui::accesskit::Role;
 use eframe::egui::{Key, Modifiers};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
+use shardscope::export::Kit;
 use shardscope::lesson::{Answer, Content, Course, Lesson, Quiz, Task};
 use shardscope::session::Config;
 use shardscope::ui::{App, Motion, Options};
@@ -345,4 +346,52 @@ fn lessons_of_ones_own_are_read_again_when_saved_and_their_mistakes_told() {
             .next()
             .is_some()
     });
+}
+
+#[test]
+fn a_class_kit_restores_the_window() {
+    let mut harness = window(options("pipeline-bubble"));
+    click(&mut harness, Role::Button, "Next");
+    // Not what the page sets up, so that a page that set itself up would be seen.
+    let mut config = harness.state().config().clone();
+    config.layout.micro_batches = 5;
+    config.seed = u64::MAX;
+    assert!(harness.state_mut().load(config));
+    harness.key_press(Key::K);
+    harness.key_press(Key::L);
+    harness.key_press(Key::V);
+    harness.run_steps(3);
+    let kit = harness.state().kit();
+    assert_eq!(kit.lesson, Some(("pipeline-bubble".to_owned(), 1)));
+    assert!(kit.hide_controls && kit.presenter);
+    let line = kit.line().unwrap();
+    let restored = Kit::from_line(&line).unwrap();
+    let mut other = window(Options {
+        motion: Motion::Paused,
+        ..Options::default().with_kit(restored)
+    });
+    other.run_steps(5);
+    assert_eq!(other.state().kit(), kit);
+    // And in a window that is open already.
+    let mut third = window(Options {
+        motion: Motion::Paused,
+        ..Options::default()
+    });
+    third.key_press(Key::E);
+    third.run_steps(2);
+    let field = third
+        .query_all_by_label("Class kit to load")
+        .next()
+        .unwrap();
+    field.focus();
+    third.run_steps(1);
+    let field = third
+        .query_all_by_label("Class kit to load")
+        .next()
+        .unwrap();
+    field.type_text(&line);
+    third.run_steps(2);
+    click(&mut third, Role::Button, "Load");
+    third.run_steps(3);
+    assert_eq!(third.state().kit(), kit);
 }
