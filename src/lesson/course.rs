@@ -1,10 +1,12 @@
 //! Lessons in their order: those that come with the program, and a folder of one's own.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::parse::LONGEST;
 use super::{Lesson, Mistake};
 use crate::words::Language;
 
@@ -182,20 +184,34 @@ impl Files {
         if found == self.seen && !self.seen.is_empty() {
             return None;
         }
-        self.seen = found;
-        let files: std::io::Result<Vec<(String, String)>> = self
-            .seen
-            .iter()
-            .map(|(path, ..)| {
-                let bytes = fs::read(path)?;
-                Ok((
-                    path.display().to_string(),
-                    String::from_utf8_lossy(&bytes).into_owned(),
-                ))
-            })
-            .collect();
-        Some(files.map(|files| Course::of(files.into_iter())))
+        let mut unread = Vec::new();
+        let mut texts = Vec::new();
+        for (path, ..) in &found {
+            let name = path.display().to_string();
+            match read(path) {
+                Ok(text) => texts.push((name, text)),
+                Err(error) => unread.push(Mistake {
+                    file: name,
+                    line: 1,
+                    what: format!("cannot be read: {error}"),
+                }),
+            }
+        }
+        // What could not be read, as it was just being saved, is read at the next look.
+        self.seen = if unread.is_empty() { found } else { Vec::new() };
+        let mut course = Course::of(texts.into_iter());
+        course.mistakes.extend(unread);
+        Some(Ok(course))
     }
+}
+
+/// A lesson's text, and no more of it than a lesson may be long.
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?
+        .take(LONGEST as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The lessons' files, with when they were saved and how long they are.
@@ -214,7 +230,10 @@ fn found(path: &Path) -> std::io::Result<Vec<(PathBuf, Option<SystemTime>, u64)>
         let about_them = file
             .file_stem()
             .is_some_and(|name| name.eq_ignore_ascii_case("readme"));
-        if named && !about_them {
+        let hidden = file
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if named && !about_them && !hidden && file.is_file() {
             files.push(file);
         }
     }

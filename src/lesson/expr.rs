@@ -5,6 +5,12 @@
 
 use std::fmt;
 
+/// Whether a name means something of its own in formulas.
+pub(super) fn is_taken(name: &str) -> bool {
+    let function = FUNCTIONS.iter().any(|(own, _)| *own == name);
+    function || OPERATORS.iter().any(|(own, _)| *own == name)
+}
+
 /// A formula as it was written, and what it means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula {
@@ -72,6 +78,8 @@ enum Operator {
     Over,
 }
 
+/// So long may a formula be, so that its parts are few enough to be gone through one within the other.
+const LONGEST: usize = 2048;
 /// How deep a formula may be nested.
 const DEEPEST: usize = 40;
 /// How much two figures may differ and still be called equal: more than rounding, less than any effect.
@@ -160,6 +168,9 @@ impl Operator {
 impl Formula {
     /// From its text; or what is wrong, and what was expected.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!("the formula is longer than {LONGEST} letters"));
+        }
         let mut reader = Reader {
             rest: text,
             depth: 0,
@@ -487,6 +498,7 @@ mod tests {
         insta::assert_snapshot!(said.join("\n"));
         assert!(Formula::parse(&"(".repeat(100_000)).is_err());
         assert!(Formula::parse(&"-".repeat(100_000)).is_err());
+        assert!(Formula::parse(&"1+".repeat(100_000)).is_err());
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod figures;
 mod parse;
 mod play;
 mod settings;
+pub mod summary;
 
 pub use course::{Course, Files};
 pub use parse::Mistake;

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use toml::Table;
 
 use super::build::LADDER;
-use super::expr::Formula;
+use super::expr::{Formula, is_taken};
 use super::figures::{Style, is_known, near};
 use super::settings;
 use super::{
@@ -37,7 +37,7 @@ impl fmt::Display for Mistake {
 /// The words that start a block, after three backquotes.
 const BLOCKS: [&str; 7] = ["setup", "predict", "run", "light", "quiz", "task", "open"];
 /// So long a lesson may be, in bytes, and so many blocks may it have.
-const LONGEST: usize = 1 << 20;
+pub(super) const LONGEST: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -135,7 +135,12 @@ impl Lesson {
             mistakes: Vec::new(),
             setups: Vec::new(),
         };
-        let lesson = reader.lesson(text);
+        // As some editors write it. Lines stay the same.
+        let text = text
+            .strip_prefix('\u{feff}')
+            .unwrap_or(text)
+            .replace("\r\n", "\n");
+        let lesson = reader.lesson(&text);
         match lesson {
             Some(lesson) if reader.mistakes.is_empty() => Ok(lesson),
             Some(_) | None => Err(reader.mistakes),
@@ -396,7 +401,7 @@ impl Reader<'_> {
             name.starts_with(char::is_alphabetic)
                 && name.chars().all(|c| c.is_alphanumeric() || c == '_')
         };
-        if !word(&name) {
+        if !word(&name) || is_taken(&name) {
             self.wrong(body.line_of("name"), format!("a set-up's name stands in formulas: a letter, then letters, digits and _ were expected, not {name:?}"));
         }
         if self.setups.iter().any(|setup| setup.name == name) {
@@ -417,9 +422,14 @@ impl Reader<'_> {
             }
         };
         let panels = self.panels(table.remove("panels"), body);
-        let hide_controls = table
-            .remove("hide-controls")
-            .is_some_and(|hide| hide.as_bool() == Some(true));
+        let hide = table.remove("hide-controls");
+        if hide.as_ref().is_some_and(|hide| hide.as_bool().is_none()) {
+            self.wrong(
+                body.line_of("hide-controls"),
+                "hide-controls: true or false was expected",
+            );
+        }
+        let hide_controls = hide.is_some_and(|hide| hide.as_bool() == Some(true));
         let config = self.config(&base, &table, body)?;
         let setup = Setup {
             name,
@@ -522,7 +532,24 @@ impl Reader<'_> {
                 raw.formula
                     .iter()
                     .for_each(|formula| self.known(formula, body.line_of("formula")));
-                let bar = raw.bar.and_then(|most| most.value(&|_| None).ok());
+                let bar = raw
+                    .bar
+                    .as_ref()
+                    .map(|most| most.value(&|_| None).unwrap_or_default());
+                if bar.is_some_and(|bar| !(bar.is_finite() && bar > 0.0)) {
+                    self.wrong(
+                        body.line_of("bar"),
+                        "bar: a number over 0 was expected, as \"100 %\"",
+                    );
+                }
+                for (key, share) in [("agrees", raw.agrees), ("tolerance", raw.tolerance)] {
+                    if share.is_some_and(|share| !(0.0..=10.0).contains(&share)) {
+                        self.wrong(
+                            body.line_of(key),
+                            format!("{key}: a share from 0 to 10 was expected, as 0.1"),
+                        );
+                    }
+                }
                 Answer::Number(Number {
                     style: style.unwrap_or_else(|| Style::of(&figure)),
                     figure,

@@ -176,6 +176,7 @@ impl Play {
     /// All answers forgotten.
     pub fn restart(&mut self) {
         self.progress = Progress::default();
+        self.runs.clear();
     }
 
     /// What is seen of the page: nothing after a prediction that is still to be made, or a run.
@@ -194,7 +195,7 @@ impl Play {
     fn stops_at(&self, block: usize) -> bool {
         let key = key((self.progress.page, block));
         match &self.page().blocks[block].content {
-            Content::Predict(_) => !self.progress.predicted.contains_key(&key),
+            Content::Predict(_) => self.predicted(block).is_none(),
             Content::Run(_) => !self.progress.made.contains(&key),
             Content::Setup(_)
             | Content::Text(_)
@@ -257,18 +258,32 @@ impl Play {
         self.lesson.setup(name.or_else(before)?)
     }
 
-    /// The prediction of a block.
+    /// The prediction of a block; one that was made of another version of the lesson, and does not fit, is none.
     pub fn predicted(&self, block: usize) -> Option<Answered> {
-        self.progress
+        let answered = *self
+            .progress
             .predicted
-            .get(&key((self.progress.page, block)))
-            .copied()
+            .get(&key((self.progress.page, block)))?;
+        let Content::Predict(predict) = &self.page().blocks.get(block)?.content else {
+            return None;
+        };
+        let fits = match (&predict.answer, answered) {
+            (Answer::Choice(choices), Answered::Choice(index)) => index < choices.len(),
+            (Answer::Number(_), Answered::Number(guess)) => guess.is_finite(),
+            (Answer::Choice(_), Answered::Number(_)) | (Answer::Number(_), Answered::Choice(_)) => {
+                false
+            }
+        };
+        fits.then_some(answered)
     }
 
     /// Commits a prediction; one that was made stays.
     pub fn predict(&mut self, block: usize, answer: Answered) {
-        let key = key((self.progress.page, block));
-        self.progress.predicted.entry(key).or_insert(answer);
+        if self.predicted(block).is_none() {
+            self.progress
+                .predicted
+                .insert(key((self.progress.page, block)), answer);
+        }
         self.look_at_end();
     }
 
@@ -281,7 +296,7 @@ impl Play {
 
     /// The run of a block was made, with these figures.
     pub fn made(&mut self, block: usize, made: Arc<Made>) {
-        if let Content::Run(run) = &self.page().blocks[block].content {
+        if let Some(Content::Run(run)) = self.page().blocks.get(block).map(|block| &block.content) {
             let name = run.of.clone();
             self.runs.insert(name, made);
             self.progress.made.insert(key((self.progress.page, block)));
@@ -353,7 +368,8 @@ impl Play {
 
     /// Looks whether what is run now reaches a task's goal; whether it is reached for the first time.
     pub fn look(&mut self, block: usize, now: Source<'_>) -> bool {
-        let Content::Task(task) = &self.page().blocks[block].content else {
+        let Some(Content::Task(task)) = self.page().blocks.get(block).map(|block| &block.content)
+        else {
             return false;
         };
         let reached = self.truth(&task.goal, now);
@@ -411,6 +427,12 @@ impl Play {
     /// How a prediction came out; nothing before it was made and run.
     pub fn verdict(&self, block: usize, predict: &Predict) -> Option<Verdict> {
         let predicted = self.predicted(block)?;
+        // Figures may be known from elsewhere; but it is the run that follows which is predicted.
+        let blocks = self.page().blocks.iter().enumerate().skip(block);
+        let mut runs = blocks.filter(|(_, block)| matches!(block.content, Content::Run(_)));
+        if runs.next().is_some_and(|(run, _)| !self.is_made(run)) {
+            return None;
+        }
         let value = |formula: &Formula| self.value(block, formula);
         match (&predict.answer, predicted) {
             (Answer::Number(number), Answered::Number(guess)) => {

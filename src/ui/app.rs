@@ -183,6 +183,8 @@ impl App {
             }
             Wish::Turn(direction) => self.turn(direction, ctx),
             Wish::Teach(Teach::Part(part, at)) => self.open_part(part, at.as_deref()),
+            Wish::Teach(Teach::Summary(path)) => self.summarise(&path),
+            Wish::FullScreen => full_screen(ctx),
             Wish::Teach(teach) => {
                 self.with_classroom(|classroom, desk| classroom.grant(teach, desk));
             }
@@ -449,6 +451,12 @@ fn of_building(binding: &Binding) -> bool {
 /// Keys that are known otherwise.
 fn of_run(binding: &Binding) -> bool {
     binding.group != Group::Building
+}
+
+/// All of the screen, or a window again.
+fn full_screen(ctx: &Context) {
+    let full = ctx.input(|input| input.viewport().fullscreen.unwrap_or(false));
+    ctx.send_viewport_cmd(ViewportCommand::Fullscreen(!full));
 }
 
 impl eframe::App for App {

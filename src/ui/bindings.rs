@@ -477,6 +477,13 @@ pub(super) static BINDINGS: &[Binding] = &[
     ),
     key(
         Group::Window,
+        "F11",
+        &[(NONE, Key::F11)],
+        Wish::FullScreen,
+        "full screen",
+    ),
+    key(
+        Group::Window,
         "V",
         &[(NONE, Key::V)],
         Wish::Show(Show::Presenter),

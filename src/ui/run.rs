@@ -366,10 +366,14 @@ impl Run {
 
     fn reset(&mut self) {
         self.refusal = None;
-        self.asked = Some((None, self.snapshot.refusals));
         self.ordered = 0;
-        self.source.send(Command::Reset);
         self.restart_playback();
+        // A start that is on its way already is as fresh; a second would be of the configuration before it.
+        if self.is_behind() {
+            return;
+        }
+        self.asked = Some((None, self.snapshot.refusals));
+        self.source.send(Command::Reset);
         if let Source::Still(_) = self.source {
             self.asked = None;
         }

@@ -201,6 +201,7 @@ impl Viewer {
             | Wish::Keep
             | Wish::Forget(_)
             | Wish::ForgetAll
+            | Wish::FullScreen
             | Wish::CopyKit
             | Wish::LoadKit(_)
             | Wish::Turn(_)

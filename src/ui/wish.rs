@@ -204,6 +204,8 @@ pub(super) enum Wish {
     Turn(Direction),
     /// Something on the board of a schedule built by hand.
     Build(Build),
+    /// All of the screen, or a window again.
+    FullScreen,
     /// A class kit on the clipboard.
     CopyKit,
     /// What a class kit restores.

@@ -1,14 +1,18 @@
 //! What the application does for lessons: the classroom beside the run, the parts of the window that a lesson opens, class kits.
 
+use std::path::Path;
+
 use eframe::egui::{self, Context, Frame, Margin, RichText, Ui};
 
 use super::App;
-use crate::export::Kit;
+use crate::export::{self, Fonts, Kit};
 use crate::lesson::Part;
 use crate::lesson::build;
 use crate::scene::fonts::Weight as FontWeight;
 use crate::scene::split::Topic;
+use crate::scene::tokens::Theme;
 use crate::ui::builder::Build;
+use crate::ui::export_panel::scene;
 use crate::ui::lesson::{self, Classroom, Desk, Teach};
 use crate::ui::options::Options;
 use crate::ui::theme;
@@ -63,6 +67,28 @@ impl App {
         }
     }
 
+    /// Writes a page of what was done in lessons, with the timeline that is shown.
+    pub(super) fn summarise(&mut self, path: &str) {
+        let theme = Theme::Light;
+        let arrows = self.pane.timeline.arrows();
+        let pictures: Vec<(String, String)> = self
+            .shown()
+            .map(|shown| {
+                let title = shown.timeline.report.config.layout_line();
+                (
+                    title,
+                    export::svg(&scene(&shown, theme, arrows), Fonts::Named),
+                )
+            })
+            .into_iter()
+            .collect();
+        let page = self.classroom.summary(&pictures);
+        let written = export::write_text(Path::new(path), &page);
+        let told = written.map(|()| format!("Saved to {path}"));
+        self.classroom
+            .summarised(told.map_err(|error| error.to_string()));
+    }
+
     /// What a class kit of this window restores.
     pub fn kit(&self) -> Kit {
         let lesson = self.classroom.at();
@@ -88,7 +114,12 @@ impl App {
         match Kit::from_line_or_file(line.trim()) {
             Err(error) => self.export.heard(Err(error.to_string())),
             Ok(kit) => {
-                self.run.load(kit.config);
+                if !self.run.load(kit.config) {
+                    self.export.heard(Err(
+                        "The run of this kit was refused; the controls say why".to_owned()
+                    ));
+                    return;
+                }
                 self.view.theme = kit.theme;
                 self.view.text = if kit.presenter {
                     TextSize::Presenter
@@ -148,7 +179,7 @@ pub(super) fn classroom(options: &Options) -> Classroom {
 /// What stands in the timeline's place while it is still to be predicted.
 pub(super) fn cover(ui: &mut Ui, view: &View) {
     let palette = view.palette();
-    let text = RichText::new("Covered until you have predicted")
+    let text = RichText::new("Covered until you have predicted and run it")
         .font(theme::font(view.sizes().title(), FontWeight::SemiBold))
         .color(theme::color(palette.text_weak));
     ui.centered_and_justified(|ui| ui.label(text));

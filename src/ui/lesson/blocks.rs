@@ -311,7 +311,8 @@ impl Reader<'_> {
     fn task(&self, ui: &mut Ui, classroom: &mut Classroom, task: &Task, wishes: &mut Vec<Wish>) {
         self.prose(ui, classroom, &task.ask);
         let palette = self.view.palette();
-        if let Some(timeline) = self.run.timeline_of(0) {
+        // While another layout is prepared, figures are of the one before.
+        if let Some(timeline) = self.run.timeline_of(0).filter(|_| !self.run.is_behind()) {
             let now = source(self.run, timeline);
             for (part, reached) in self.play.parts(task, now) {
                 let (sign, tint) = if reached {
@@ -409,12 +410,11 @@ fn unit(style: Style) -> &'static str {
 
 /// A number as it was typed: a formula, with a unit or without.
 fn typed(text: &str, style: Style) -> Result<f64, String> {
-    let text = text.trim().replace(',', ".");
-    let bare = text.chars().all(|c| c.is_ascii_digit() || ". ".contains(c));
-    let text = if bare && !text.is_empty() {
-        format!("{text} {}", unit(style))
-    } else {
-        text
+    let text = plain_number(text.trim());
+    let bare = text.chars().all(|c| !c.is_alphabetic() && c != '%');
+    let text = match unit(style) {
+        unit if bare && !text.is_empty() && !unit.is_empty() => format!("({text}) * 1 {unit}"),
+        _ => text,
     };
     let formula = Formula::parse(&text)?;
     let value = formula.value(&|_| None);
@@ -424,6 +424,20 @@ fn typed(text: &str, style: Style) -> Result<f64, String> {
     } else {
         Err("that is no number".to_owned())
     }
+}
+
+/// Thousands without the commas or spaces between them, and a decimal comma as a point.
+fn plain_number(text: &str) -> String {
+    let digits = |part: &str| part.len() == 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let mut parts = text.split([',', ' ']);
+    let first = parts.next().unwrap_or_default();
+    let number =
+        !first.is_empty() && first.len() <= 3 && first.bytes().all(|byte| byte.is_ascii_digit());
+    let rest: Vec<&str> = parts.collect();
+    if number && !rest.is_empty() && rest.iter().all(|part| digits(part)) {
+        return text.replace([',', ' '], "");
+    }
+    text.replace(',', ".")
 }
 
 /// What a light is on, in words.
@@ -459,6 +473,11 @@ mod tests {
             ("2", Style::Bytes, 2_097_152.0),
             ("2 KiB", Style::Bytes, 2048.0),
             ("5", Style::Plain, 5.0),
+            ("1,024", Style::Plain, 1024.0),
+            ("50 000", Style::Plain, 50_000.0),
+            ("1,5", Style::Plain, 1.5),
+            ("2*3", Style::Bytes, 6_291_456.0),
+            ("-5", Style::Percent, -0.05),
         ] {
             assert!(
                 (typed(text, style).unwrap() - wanted).abs() < 1e-9,

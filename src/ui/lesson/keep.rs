@@ -39,8 +39,14 @@ pub(in crate::ui) fn place() -> Option<PathBuf> {
 
 /// What is kept in `path`; nothing if there is no such file, or another program wrote it.
 pub(super) fn read(path: &Path) -> Record {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return Record::default();
+    };
+    serde_json::from_str(&text).unwrap_or_else(|_damaged| {
+        // Not written over: somebody may mend it.
+        drop(std::fs::rename(path, path.with_extension("damaged.json")));
+        Record::default()
+    })
 }
 
 /// Keeps `record` in `path`. That it cannot is no reason to disturb a reader.

@@ -1,6 +1,6 @@
 //! The course: all lessons, how long they take, and how far the reader is.
 
-use eframe::egui::{Button, RichText, ScrollArea, Ui, vec2};
+use eframe::egui::{Button, RichText, ScrollArea, TextEdit, Ui, vec2};
 
 use super::{Classroom, Teach};
 use crate::scene::fonts::Weight;
@@ -8,8 +8,11 @@ use crate::ui::theme::{color, font};
 use crate::ui::view::View;
 use crate::ui::wish::Wish;
 
+/// So many mistakes are told at once.
+const MOST_TOLD: usize = 40;
+
 /// Shows the lessons.
-pub(super) fn show(ui: &mut Ui, classroom: &Classroom, view: &View, wishes: &mut Vec<Wish>) {
+pub(super) fn show(ui: &mut Ui, classroom: &mut Classroom, view: &View, wishes: &mut Vec<Wish>) {
     let sizes = view.sizes();
     ScrollArea::vertical()
         .id_salt("lessons")
@@ -42,7 +45,32 @@ pub(super) fn show(ui: &mut Ui, classroom: &Classroom, view: &View, wishes: &mut
                 );
                 ui.add_space(sizes.gap() * 0.6);
             }
+            summary(ui, classroom, view, wishes);
         });
+}
+
+/// Where a page of what was done goes.
+fn summary(ui: &mut Ui, classroom: &mut Classroom, view: &View, wishes: &mut Vec<Wish>) {
+    ui.separator();
+    ui.label(RichText::new("What was done").font(font(view.sizes().body, Weight::SemiBold)));
+    ui.label("One page with predictions, answers and the timeline that is shown");
+    ui.horizontal(|ui| {
+        let width = ui.available_width() - view.sizes().body * 5.0;
+        let field = TextEdit::singleline(&mut classroom.summary.0).desired_width(width);
+        ui.add(field).accessible_name("File of the summary");
+        if ui.button("Save").clicked() {
+            wishes.push(Wish::Teach(Teach::Summary(classroom.summary.0.clone())));
+        }
+    });
+    match &classroom.summary.1 {
+        None => {}
+        Some(Ok(told)) => {
+            ui.label(told);
+        }
+        Some(Err(why)) => {
+            ui.label(RichText::new(why).color(color(view.palette().error)));
+        }
+    }
 }
 
 /// What is wrong with lessons of one's own: file, line, and what was expected.
@@ -59,8 +87,12 @@ pub(super) fn mistakes(ui: &mut Ui, classroom: &Classroom, view: &View) {
             .font(font(view.sizes().body, Weight::SemiBold))
             .color(error),
     );
-    for mistake in all {
+    let more = all.len().saturating_sub(MOST_TOLD);
+    for mistake in all.into_iter().take(MOST_TOLD) {
         ui.label(RichText::new(mistake).small());
+    }
+    if more > 0 {
+        ui.label(RichText::new(format!("… and {more} more")).small());
     }
     ui.add_space(view.sizes().gap());
 }

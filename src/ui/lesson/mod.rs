@@ -15,8 +15,8 @@ use eframe::egui::Context;
 use egui_commonmark::CommonMarkCache;
 
 use crate::lesson::build::Progress as Built;
+use crate::lesson::summary::{self, Picture};
 use crate::lesson::{Answered, Course, Files, Part, Play};
-use crate::ui::wish::Travel;
 use crate::words::Language;
 
 use keep::Record;
@@ -56,6 +56,8 @@ pub(in crate::ui) enum Teach {
     Part(Part, Option<String>),
     /// Where the task of a block starts from.
     SetUp(usize),
+    /// A page of what was done, to the file of that name.
+    Summary(String),
     /// The lesson from its start, all answers forgotten.
     Restart,
 }
@@ -81,9 +83,15 @@ pub(in crate::ui) struct Classroom {
     staged: Option<String>,
     /// The block whose run is under way.
     running: Option<usize>,
+    /// Whether the end of the step is to be seen as soon as there is one.
+    to_end: bool,
+    /// Whether the controls were folded for a set-up.
+    folded: bool,
     /// How many blocks of the page have been seen, so that each lights what it lights once.
     lit: usize,
     text: Texts,
+    /// Where the summary goes, and what came of it.
+    summary: (String, Option<Result<String, String>>),
 }
 
 /// What is typed or chosen before it is committed.
@@ -116,14 +124,22 @@ impl Classroom {
         folder: Option<&PathBuf>,
         store: Option<PathBuf>,
     ) -> Self {
+        let mut files = folder.map(|folder| (Files::new(folder), None));
+        let course = match &mut files {
+            None => Course::bundled(language),
+            Some((files, wrong)) => match files.poll() {
+                Some(Ok(course)) => course,
+                Some(Err(error)) => {
+                    *wrong = Some(error.to_string());
+                    Course::default()
+                }
+                None => Course::default(),
+            },
+        };
         let record = store.as_deref().map(keep::read).unwrap_or_default();
         Self {
-            course: if folder.is_some() {
-                Course::default()
-            } else {
-                Course::bundled(language)
-            },
-            files: folder.map(|folder| (Files::new(folder), None)),
+            course,
+            files,
             polled: None,
             open: folder.is_some(),
             play: None,
@@ -132,8 +148,11 @@ impl Classroom {
             drafts: BTreeMap::new(),
             staged: None,
             running: None,
+            to_end: false,
+            folded: false,
             lit: 0,
             text: Texts::default(),
+            summary: ("shardscope-summary.html".to_owned(), None),
         }
     }
 
@@ -159,7 +178,7 @@ impl Classroom {
 
     /// Whether the run is covered, as it is still to be predicted.
     pub(in crate::ui) fn covers(&self) -> bool {
-        self.open && self.play.as_ref().is_some_and(Play::covers)
+        self.open && self.running.is_none() && self.play.as_ref().is_some_and(Play::covers)
     }
 
     /// Does what a reader wants.
@@ -177,10 +196,10 @@ impl Classroom {
                 true
             }),
             Teach::Run(block) => self.run(block, desk),
-            Teach::Finish => desk.run.travel(Travel::StepEnd),
+            Teach::Finish => self.to_end = true,
             Teach::Light(block) => self.light(block, desk),
             // The application opens other parts of the window.
-            Teach::Part(..) => {}
+            Teach::Part(..) | Teach::Summary(_) => {}
             Teach::Predict(block, answer) => self.with(|play| play.predict(block, answer)),
             Teach::Choose(block, option) => self.with(|play| {
                 play.choose(block, option);
@@ -232,6 +251,7 @@ impl Classroom {
         self.play = None;
         self.forget_page();
         self.staged = None;
+        self.fold(false, desk.view);
         desk.kept.clear();
     }
 
@@ -247,6 +267,7 @@ impl Classroom {
     fn forget_page(&mut self) {
         self.drafts.clear();
         self.running = None;
+        self.to_end = false;
         self.lit = 0;
     }
 
@@ -270,6 +291,16 @@ impl Classroom {
         }
     }
 
+    /// What was done so far, as a page with pictures.
+    pub(in crate::ui) fn summary(&self, pictures: &[Picture]) -> String {
+        summary::html(&self.course, &self.record.lessons, pictures)
+    }
+
+    /// What came of a summary.
+    pub(in crate::ui) fn summarised(&mut self, outcome: Result<String, String>) {
+        self.summary.1 = Some(outcome);
+    }
+
     /// The schedules that were built in earlier starts.
     pub(in crate::ui) fn built(&self) -> &Built {
         &self.record.built
@@ -285,6 +316,7 @@ impl Classroom {
 
     /// Reads lessons again that were saved.
     fn poll(&mut self, ctx: &Context) {
+        let mut changed = false;
         let Some((files, wrong)) = &mut self.files else {
             return;
         };
@@ -309,11 +341,15 @@ impl Classroom {
                     {
                         play.reload(lesson);
                         stage::restore(play);
-                        self.staged = None;
+                        changed = true;
                     }
                 }
                 Some(Err(error)) => *wrong = Some(error.to_string()),
             }
+        }
+        if changed {
+            self.forget_page();
+            self.staged = None;
         }
         ctx.request_repaint_after(POLL);
     }

@@ -127,7 +127,13 @@ fn dots(ui: &mut Ui, play: &Play, view: &View, wishes: &mut Vec<Wish>) {
     for page in 0..play.lesson().pages.len() {
         let (rect, response) = ui.allocate_exact_size(vec2(side, side * 1.4), Sense::click());
         let done = play.is_page_done(page);
-        let name = format!("Page {}{}", page + 1, if done { ", done" } else { "" });
+        let here = if page == play.progress().page {
+            ", here"
+        } else {
+            ""
+        };
+        let done_too = if done { ", done" } else { "" };
+        let name = format!("Page {}{done_too}{here}", page + 1);
         response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
         let (centre, radius) = (rect.center(), side * 0.26);
         let tint = color(palette.text_weak);

@@ -40,7 +40,6 @@ impl Desk<'_> {
         if !panels.is_empty() {
             self.view.open_panels(panels);
         }
-        self.view.controls_folded = setup.hide_controls;
         self.view.middle = Middle::Timeline;
     }
 }
@@ -76,6 +75,7 @@ impl Classroom {
             return;
         }
         self.stage(desk);
+        self.seek_end(desk);
         self.hear_run(desk);
         self.hear_loss(desk);
         self.look(desk);
@@ -83,27 +83,44 @@ impl Classroom {
         self.remember();
     }
 
-    /// Loads the set-up of where the reader is.
+    /// Loads the set-up of where the reader is, once for each page; what is run on it then stays.
     fn stage(&mut self, desk: &mut Desk<'_>) {
-        let Some(setup) = self.play.as_ref().and_then(Play::setup) else {
-            return;
-        };
-        if self.staged.as_deref() == Some(&setup.name) {
+        if self.staged.is_some() || self.running.is_some() {
             return;
         }
-        let setup = setup.clone();
-        desk.set_up(&setup);
-        self.staged = Some(setup.name);
+        let Some(setup) = self.play.as_ref().and_then(Play::setup).cloned() else {
+            return;
+        };
+        self.load(&setup, desk);
         // What was run on this page before is shown to its end.
-        let made = self.play.as_ref().is_some_and(|play| {
-            let mut runs = play
-                .seen()
-                .into_iter()
-                .filter(|(_, block)| matches!(block.content, Content::Run(_)));
-            runs.next_back()
-                .is_some_and(|(index, _)| play.is_made(index))
+        self.to_end = self.play.as_ref().is_some_and(|play| {
+            let mut seen = play.seen().into_iter().rev();
+            let last = seen.find(|(_, block)| matches!(block.content, Content::Run(_)));
+            last.is_some_and(|(index, _)| play.is_made(index))
         });
-        if made {
+    }
+
+    fn load(&mut self, setup: &Setup, desk: &mut Desk<'_>) {
+        desk.set_up(setup);
+        self.fold(setup.hide_controls, desk.view);
+        self.staged = Some(setup.name.clone());
+        self.to_end = false;
+    }
+
+    /// Folds the controls for a set-up that wants it, and unfolds what was folded for one.
+    pub(super) fn fold(&mut self, hide: bool, view: &mut View) {
+        if hide && !view.controls_folded {
+            (view.controls_folded, self.folded) = (true, true);
+        } else if !hide && self.folded {
+            (view.controls_folded, self.folded) = (false, false);
+        }
+    }
+
+    /// Goes to the end of the step as soon as its timeline is there.
+    fn seek_end(&mut self, desk: &mut Desk<'_>) {
+        let there = desk.run.timeline_of(0).is_some() && !desk.run.is_behind();
+        if self.to_end && there {
+            self.to_end = false;
             desk.run.travel(Travel::StepEnd);
         }
     }
@@ -132,8 +149,8 @@ impl Classroom {
                 desk.kept.keep(&made.timeline);
             }
         }
-        desk.set_up(setup);
-        self.staged = Some(setup.name.clone());
+        let setup = setup.clone();
+        self.load(&setup, desk);
         desk.run.travel(Travel::PlayPause);
         self.running = Some(block);
     }
@@ -147,9 +164,9 @@ impl Classroom {
         else {
             return;
         };
-        if let Some(setup) = play.lesson().setup(&task.start) {
-            desk.set_up(setup);
+        if let Some(setup) = play.lesson().setup(&task.start).cloned() {
             self.running = None;
+            self.load(&setup, desk);
         }
     }
 
@@ -158,19 +175,25 @@ impl Classroom {
         let (Some(block), Some(play)) = (self.running, &mut self.play) else {
             return;
         };
-        let at = desk.run.playback().at();
-        let ended = at.step > 0 || (at.time > Nanos::ZERO && at.time >= desk.run.length());
-        let Some(timeline) = desk
-            .run
-            .timeline_of(0)
-            .filter(|_| ended && !desk.run.is_behind())
+        let Some(Content::Run(of)) = play.page().blocks.get(block).map(|block| &block.content)
         else {
+            self.running = None;
             return;
         };
-        let setup = self
-            .staged
-            .as_deref()
-            .and_then(|name| play.lesson().setup(name));
+        let setup = play.lesson().setup(&of.of);
+        if desk.run.is_behind() {
+            return;
+        }
+        // Somebody runs something else: this run will never end.
+        if setup.is_none_or(|setup| setup.config != *desk.run.config()) {
+            self.running = None;
+            return;
+        }
+        let at = desk.run.playback().at();
+        let ended = at.step > 0 || (at.time > Nanos::ZERO && at.time >= desk.run.length());
+        let Some(timeline) = desk.run.timeline_of(0).filter(|_| ended) else {
+            return;
+        };
         if setup.is_some_and(|setup| setup.config == timeline.report.config) {
             let made = Made {
                 loss_apart: loss_apart(desk.run),
