@@ -132,7 +132,7 @@ fn panel(number: Key, theme: Theme) -> Harness<'static, App> {
     harness
 }
 
-const PANELS: [(Key, &str); 7] = [
+const PANELS: [(Key, &str); 8] = [
     (Key::Num1, "loss"),
     (Key::Num2, "mesh"),
     (Key::Num3, "memory"),
@@ -140,6 +140,7 @@ const PANELS: [(Key, &str); 7] = [
     (Key::Num5, "traffic"),
     (Key::Num6, "bubble"),
     (Key::Num7, "selection"),
+    (Key::Num8, "now"),
 ];
 
 #[test]

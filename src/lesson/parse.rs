@@ -700,7 +700,7 @@ impl Reader<'_> {
 }
 
 /// The panels that a set-up may open.
-pub(super) const PANELS: [&str; 7] = [
+pub(super) const PANELS: [&str; 8] = [
     "loss",
     "mesh",
     "memory",
@@ -708,6 +708,7 @@ pub(super) const PANELS: [&str; 7] = [
     "traffic",
     "bubble",
     "selection",
+    "now",
 ];
 
 /// Lines that are no block, and where they start.
