@@ -140,25 +140,27 @@ impl Teller<'_> {
         }
         if let Some(arrow) = self.arrivals.awaited(trace, rank, span) {
             let what = pass(trace.label(arrow.label));
-            let brief = format!("waits for the {what}, on its way");
+            let brief = format!("waiting for the {what}, on its way");
             return Act::new(Doing::Transfer, brief).and(&format!(" from GPU {}", arrow.from));
         }
         if let Some(label) = self.on(rank, Stream::Dp, Phase::Transfer).cloned() {
             return self.reduces(rank, &label);
         }
         let name = &trace.label(span.label).name;
-        Act::new(Doing::Transfer, format!("waits for data before {name}"))
+        Act::new(Doing::Transfer, format!("waiting for data before {name}"))
     }
 
     /// In a collective that runs.
     fn reduces(&mut self, rank: usize, label: &Label) -> Act {
-        let others = self.others(rank, label);
+        let mut members = self.others(rank, label);
+        members.push(rank);
         let own = self.pass(rank);
         let before = own.map_or_else(String::new, |own| format!("{}, ", pass(own)));
         let brief = format!("{before}in {}", collective(label));
         let act = Act::new(Doing::Collective, brief).within(own);
-        match self.named(&others, label) {
-            Some(names) => act.and(&format!(" with {names}")),
+        // All members, so that they are told in one line.
+        match self.named(&members, label) {
+            Some(names) => act.and(&format!(" among {names}")),
             None => act,
         }
     }
@@ -202,7 +204,7 @@ impl Teller<'_> {
         }
         // One rank may stand for several members.
         let stands = ranks.iter().any(|&rank| self.trace.ranks[rank].count > 1);
-        if ranks.is_empty() || (stands && of > ranks.len() + 1) {
+        if ranks.is_empty() || (stands && of > ranks.len()) {
             return None;
         }
         let numbers = ranks.iter().map(|&rank| self.trace.ranks[rank].rank.0);
@@ -213,7 +215,7 @@ impl Teller<'_> {
         let trace = self.trace;
         if let Some(arrow) = self.arrivals.awaited(trace, rank, gap) {
             let what = pass(trace.label(arrow.label));
-            let brief = format!("idle; waits for the {what}");
+            let brief = format!("idle; waiting for the {what}");
             let more = format!(", which GPU {} {}", arrow.from, self.making(arrow));
             return Act::new(Doing::Idle, brief).and(&more);
         }
@@ -221,7 +223,7 @@ impl Teller<'_> {
         match next.kind {
             Kind::Pass | Kind::Segment => Act::new(
                 Doing::Idle,
-                format!("idle; waits for what the {} needs", pass(next)),
+                format!("idle; waiting for what the {} needs", pass(next)),
             ),
             Kind::Optimizer
             | Kind::AllReduce
@@ -232,7 +234,7 @@ impl Teller<'_> {
             | Kind::Kernel
             | Kind::Copy
             | Kind::End
-            | Kind::Other => Act::new(Doing::Idle, "idle; has no pass left in this step"),
+            | Kind::Other => Act::new(Doing::Idle, "idle; no pass left in this step"),
         }
     }
 
