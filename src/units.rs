@@ -227,6 +227,16 @@ impl Pass {
         }
     }
 
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::InputGrad => "input gradient",
+            Self::WeightGrad => "weight gradient",
+        }
+    }
+
     /// The pass of a letter.
     pub fn from_letter(letter: char) -> Option<Self> {
         match letter {

@@ -129,10 +129,13 @@ fn panel(number: Key, theme: Theme) -> Harness<'static, App> {
     // Two panels have room at first.
     press(&mut harness, &[Key::Num1, Key::Num2]);
     press(&mut harness, &[number, Key::PageDown, Key::PageDown]);
+    // At the end of a step nothing happens.
+    let on = if number == Key::Num8 { 16 } else { 0 };
+    press(&mut harness, &vec![Key::ArrowRight; on]);
     harness
 }
 
-const PANELS: [(Key, &str); 7] = [
+const PANELS: [(Key, &str); 8] = [
     (Key::Num1, "loss"),
     (Key::Num2, "mesh"),
     (Key::Num3, "memory"),
@@ -140,6 +143,7 @@ const PANELS: [(Key, &str); 7] = [
     (Key::Num5, "traffic"),
     (Key::Num6, "bubble"),
     (Key::Num7, "selection"),
+    (Key::Num8, "now"),
 ];
 
 #[test]
@@ -152,6 +156,22 @@ fn every_panel_in_both_themes() {
             results.extend_harness(&mut harness);
         }
     }
+}
+
+#[test]
+fn what_every_gpu_does_now_is_read_step_by_step() {
+    let mut harness = small();
+    press(&mut harness, &[Key::Num1, Key::Num8, Key::Home]);
+    harness.get_by_label_contains("Warm-up: 2 of 8");
+    harness.get_by_label_contains("GPUs 0, 1 (stage 0): forward of micro-batch 0");
+    press(&mut harness, &[Key::ArrowRight]);
+    harness.get_by_label_contains("GPUs 0, 1 (stage 0): forward of micro-batch 1");
+    press(&mut harness, &[Key::End]);
+    harness.get_by_label_contains("The training step is done");
+    let timeline = harness.get_by_label_contains("Timeline of");
+    let account = timeline.accesskit_node().description().unwrap();
+    assert!(account.contains("of total"), "{account}");
+    assert!(account.contains("F0 F1"), "{account}");
 }
 
 #[test]

@@ -727,7 +727,7 @@ impl Reader<'_> {
 }
 
 /// The panels that a set-up may open.
-pub(super) const PANELS: [&str; 7] = [
+pub(super) const PANELS: [&str; 8] = [
     "loss",
     "mesh",
     "memory",
@@ -735,6 +735,7 @@ pub(super) const PANELS: [&str; 7] = [
     "traffic",
     "bubble",
     "selection",
+    "now",
 ];
 
 /// Lines that are no block, and where they start.

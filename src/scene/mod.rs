@@ -20,6 +20,7 @@ mod lineup;
 mod look;
 mod memory;
 mod names;
+pub mod narration;
 mod overview;
 mod picture;
 mod place;

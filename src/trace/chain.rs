@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::arrivals::Arrivals;
 use super::group::Groups;
 use super::{Arrow, Lane, Phase, Span, Stream, Trace};
 use crate::units::{Nanos, Rank};
@@ -89,8 +90,8 @@ pub fn critical_path(trace: &Trace) -> Vec<Link> {
 
 struct Walk<'a> {
     trace: &'a Trace,
-    /// Arrows by receiver and arrival, sorted when the first is looked for.
-    arrivals: Option<Vec<(Rank, Nanos, u32)>>,
+    /// Found when the first is looked for.
+    arrivals: Option<Arrivals>,
     groups: Groups<'a>,
     places: Option<HashMap<Rank, usize>>,
     links: Vec<Link>,
@@ -167,19 +168,10 @@ impl<'a> Walk<'a> {
     }
 
     fn arrived(&mut self, rank: usize, time: Nanos) -> Option<Arrow> {
-        let arrows = &self.trace.arrows;
-        let all = self.arrivals.get_or_insert_with(|| {
-            let all = (0_u32..).zip(arrows);
-            let mut all: Vec<_> = all
-                .map(|(index, arrow)| (arrow.to, arrow.arrived, index))
-                .collect();
-            all.sort_unstable();
-            all
-        });
-        let key = (self.trace.ranks[rank].rank, time);
-        let first = all.partition_point(|&(to, at, _)| (to, at) < key);
-        let &(to, at, index) = all.get(first)?;
-        ((to, at) == key).then(|| arrows[index as usize])
+        let trace = self.trace;
+        let all = self.arrivals.get_or_insert_with(|| Arrivals::new(trace));
+        let mut here = all.at(trace, trace.ranks[rank].rank, time);
+        here.next().copied()
     }
 
     /// A message: on from when it left.

@@ -6,6 +6,7 @@
 //! whether it is transfer, waiting or idleness.
 
 mod area;
+mod arrivals;
 mod chain;
 mod figures;
 mod group;
@@ -14,6 +15,7 @@ mod lane;
 mod links;
 
 pub use area::{Area, AreaFigures, Operations};
+pub use arrivals::Arrivals;
 pub use chain::{Link, by_pass, chain_behind, critical_path};
 pub use figures::{Bubbles, TimeSplit};
 pub use group::Groups;

@@ -23,6 +23,7 @@ use super::guide::GuidePanel;
 use super::kept::Kept;
 use super::keys::{Binding, Group};
 use super::lesson::{Classroom, Teach};
+use super::now::NowPanel;
 use super::options::Options;
 use super::pane::{LookedAt, Pane, arranged};
 use super::run::{Run, Source};
@@ -44,6 +45,7 @@ pub struct App {
     kept: Kept,
     traffic: TrafficPanel,
     selection: SelectionPanel,
+    now: NowPanel,
     bubbles: BubblePlot,
     sweep: SweepPanel,
     builder: Builder,
@@ -82,6 +84,7 @@ impl App {
             kept: Kept::default(),
             traffic: TrafficPanel::default(),
             selection: SelectionPanel::default(),
+            now: NowPanel::default(),
             bubbles: BubblePlot::default(),
             sweep: SweepPanel::default(),
             builder: Builder::resumed(classroom.built().clone()),
@@ -378,6 +381,7 @@ impl App {
                         bubbles: &self.bubbles,
                         traffic: &mut self.traffic,
                         selection: &mut self.selection,
+                        now: &mut self.now,
                         timeline: &self.pane.timeline,
                     };
                     dock::show(ui, stage, &mut panels, wishes);

@@ -554,6 +554,13 @@ pub(super) static BINDINGS: &[Binding] = &[
     ),
     key(
         Group::Window,
+        "8",
+        &[(NONE, Key::Num8)],
+        Wish::Show(Show::Panel(Panel::Now)),
+        "panel with what every GPU does now",
+    ),
+    key(
+        Group::Window,
         "Y",
         &[(NONE, Key::Y)],
         Wish::Show(Show::Middle(Middle::Sweep)),

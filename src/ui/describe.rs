@@ -154,7 +154,7 @@ fn what(label: &Label, hit: &Hit) -> String {
         (Stream::Compute, Phase::Transfer, _) => "Exposed transfer".to_owned(),
         (_, Phase::Waiting, _) => "Waiting for others".to_owned(),
         (_, _, Kind::Pass) => {
-            let pass = label.pass.map_or("pass", pass_name);
+            let pass = label.pass.map_or("pass", Pass::name);
             let stage = label
                 .stage
                 .map_or(String::new(), |stage| format!(" on stage {stage}"));
@@ -163,15 +163,6 @@ fn what(label: &Label, hit: &Hit) -> String {
         (_, _, Kind::Kernel) => kernel_name(&label.name),
         (_, _, Kind::Send) => format!("Send of {}", label.short()),
         _ => capital(&label.name),
-    }
-}
-
-fn pass_name(pass: Pass) -> &'static str {
-    match pass {
-        Pass::Forward => "forward",
-        Pass::Backward => "backward",
-        Pass::InputGrad => "input gradient",
-        Pass::WeightGrad => "weight gradient",
     }
 }
 
@@ -204,9 +195,8 @@ fn why(trace: &Trace, hit: &Hit, label: &Label) -> Option<String> {
 }
 
 fn why_idle(trace: &Trace, rank: Rank, hit: &Hit, label: &Label) -> String {
-    if let Some(arrow) = arrival(trace, rank, hit.span.end)
-        .or_else(|| arrival(trace, rank, after_transfer(trace, hit)))
-    {
+    let mut ends = trace.gap_ends(hit.rank_index, &hit.span).into_iter();
+    if let Some(arrow) = ends.find_map(|end| arrival(trace, rank, end)) {
         let sent = trace.label(arrow.label).short();
         return format!("waits for {sent}, which GPU {} has yet to make", arrow.from);
     }
@@ -223,13 +213,6 @@ fn why_idle(trace: &Trace, rank: Rank, hit: &Hit, label: &Label) -> String {
         | Kind::End
         | Kind::Other => "has no pass left in this step".to_owned(),
     }
-}
-
-/// The end of the transfer that follows an idle gap, or of the gap itself.
-fn after_transfer(trace: &Trace, hit: &Hit) -> Nanos {
-    let next = trace.lane(hit.rank_index, Stream::Compute).at(hit.span.end);
-    next.filter(|span| span.phase == Phase::Transfer)
-        .map_or(hit.span.end, |span| span.end)
 }
 
 /// What arrives at `rank` at `time`.

@@ -7,6 +7,7 @@ use eframe::egui::{
 use crate::scene::fonts::Weight;
 
 use super::bubble_plot::BubblePlot;
+use super::now::NowPanel;
 use super::selection::SelectionPanel;
 use super::theme::{color, font};
 use super::timeline::Stage;
@@ -57,6 +58,7 @@ pub(super) struct Panels<'a> {
     pub(super) bubbles: &'a BubblePlot,
     pub(super) traffic: &'a mut TrafficPanel,
     pub(super) selection: &'a mut SelectionPanel,
+    pub(super) now: &'a mut NowPanel,
     pub(super) timeline: &'a TimelineView,
 }
 
@@ -150,6 +152,7 @@ fn contents(
                 .selection
                 .show(ui, of, (stage.view, playhead), wishes);
         }
+        (Panel::Now, Some(step)) => panels.now.show(ui, &step.trace, stage),
         (Panel::Bubble, Some(step)) => panels.bubbles.show(ui, stage.run, step, stage.view),
     }
 }

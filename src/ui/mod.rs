@@ -28,6 +28,9 @@ mod lesson;
 mod loss;
 mod memory;
 mod mesh_view;
+mod now;
+#[cfg(test)]
+mod now_tests;
 mod options;
 mod overlay;
 mod paint;

@@ -119,6 +119,9 @@ pub(super) fn shown(
     let pixels_per_point = ui.pixels_per_point();
     Painted::new(&ctx, legend.into_scene(), origin, pixels_per_point).paint(ui.painter());
     name(&response, sight);
+    ctx.accesskit_node_builder(response.id, |node| {
+        node.set_description(timeline_view.account(trace).as_ref());
+    });
     let lit = sight.attention.lit(sight.mesh, trace);
     let mut setting = Setting {
         viewport: timeline_view.viewport(trace, Size::new(rect.width(), rect.height())),

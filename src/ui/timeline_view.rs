@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use eframe::egui::{Context, Pos2, Rect};
 
+use crate::scene::narration::account;
 use crate::scene::tokens::{Sizes, Theme};
 use crate::scene::{
     Arrangement, Arrows, Fold, Lit, Look as SceneLook, Order, Overview, Scene, Size, Timeline,
@@ -44,6 +45,8 @@ struct Known {
     trace: Arc<Trace>,
     overview: Arc<Overview>,
     arranged: Arrangement,
+    /// All of it as a text, once somebody reads it.
+    account: Option<Arc<str>>,
     /// The scene, and the one without anything that happens, as painted for a setting.
     painted: Option<(Setting, Painted, Painted)>,
 }
@@ -339,6 +342,13 @@ impl TimelineView {
         Arc::clone(&self.known[index].overview)
     }
 
+    /// The timeline as a text, for those who cannot see it.
+    pub(super) fn account(&mut self, trace: &Arc<Trace>) -> Arc<str> {
+        let index = self.index_of(trace);
+        let known = &mut self.known[index].account;
+        Arc::clone(known.get_or_insert_with(|| account(trace).into()))
+    }
+
     fn index_of(&mut self, trace: &Arc<Trace>) -> usize {
         let found = self
             .known
@@ -352,6 +362,7 @@ impl TimelineView {
                 trace: Arc::clone(trace),
                 overview: Arc::new(Overview::new(trace)),
                 arranged: Arrangement::default(),
+                account: None,
                 painted: None,
             });
             self.known.len() - 1

@@ -104,11 +104,13 @@ pub(super) enum Panel {
     Bubble,
     /// What is selected on the timeline.
     Selection,
+    /// What every GPU does at the playhead, in words.
+    Now,
 }
 
 impl Panel {
     /// All of them, the most telling first.
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Loss,
         Self::Mesh,
         Self::Memory,
@@ -116,6 +118,7 @@ impl Panel {
         Self::Traffic,
         Self::Bubble,
         Self::Selection,
+        Self::Now,
     ];
 
     /// The name on its switch.
@@ -128,6 +131,7 @@ impl Panel {
             Self::Traffic => "Traffic",
             Self::Bubble => "Bubble",
             Self::Selection => "Selection",
+            Self::Now => "What happens now",
         }
     }
 }

@@ -63,6 +63,7 @@ fn panel(name: &str) -> Option<Panel> {
         "traffic" => Panel::Traffic,
         "bubble" => Panel::Bubble,
         "selection" => Panel::Selection,
+        "now" => Panel::Now,
         _ => return None,
     })
 }
