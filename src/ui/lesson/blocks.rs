@@ -411,7 +411,9 @@ fn unit(style: Style) -> &'static str {
 /// A number as it was typed: a formula, with a unit or without.
 fn typed(text: &str, style: Style) -> Result<f64, String> {
     let text = plain_number(text.trim());
-    let bare = text.chars().all(|c| !c.is_alphabetic() && c != '%');
+    // A fraction is a share as it stands: 3/11.
+    let share = style == Style::Percent && text.contains('/');
+    let bare = !share && text.chars().all(|c| !c.is_alphabetic() && c != '%');
     let text = match unit(style) {
         unit if bare && !text.is_empty() && !unit.is_empty() => format!("({text}) * 1 {unit}"),
         _ => text,
