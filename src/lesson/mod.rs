@@ -264,16 +264,33 @@ impl Lesson {
     /// All set-ups, in order.
     pub fn setups(&self) -> impl Iterator<Item = &Setup> {
         let blocks = self.pages.iter().flat_map(|page| &page.blocks);
-        blocks.filter_map(|block| match &block.content {
-            Content::Setup(setup) => Some(&**setup),
-            Content::Text(_)
-            | Content::Predict(_)
-            | Content::Run(_)
-            | Content::Light(_)
-            | Content::Quiz(_)
-            | Content::Task(_)
-            | Content::Open(_) => None,
-        })
+        blocks.filter_map(Block::setup)
+    }
+
+    /// All blocks of the pages before `page`, the last first.
+    pub fn blocks_before(&self, page: usize) -> impl Iterator<Item = &Block> {
+        let pages = self.pages[..page].iter().rev();
+        pages.flat_map(|page| page.blocks.iter().rev())
+    }
+}
+
+impl Block {
+    /// The set-up that it is, if it is one.
+    pub fn setup(&self) -> Option<&Setup> {
+        if let Content::Setup(setup) = &self.content {
+            Some(setup)
+        } else {
+            None
+        }
+    }
+
+    /// The name of the set-up that it runs, if it runs one.
+    pub fn runs(&self) -> Option<&str> {
+        if let Content::Run(run) = &self.content {
+            Some(&run.of)
+        } else {
+            None
+        }
     }
 }
 

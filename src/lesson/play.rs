@@ -77,45 +77,20 @@ impl Lesson {
     /// the run before.
     pub fn run_for(&self, page: usize, block: usize) -> Option<&str> {
         let blocks = &self.pages.get(page)?.blocks;
-        let run_of = |block: &Block| match &block.content {
-            Content::Run(run) => self.setup(&run.of).map(|setup| setup.name.as_str()),
-            Content::Setup(_)
-            | Content::Text(_)
-            | Content::Predict(_)
-            | Content::Light(_)
-            | Content::Quiz(_)
-            | Content::Task(_)
-            | Content::Open(_) => None,
-        };
         if matches!(blocks.get(block)?.content, Content::Predict(_)) {
-            let next = blocks[block..].iter().find_map(run_of);
+            let next = blocks[block..].iter().find_map(Block::runs);
             if next.is_some() {
                 return next;
             }
         }
         // The last run before; what was only set up since has not been seen.
         let before = blocks[..block].iter().rev();
-        let earlier = self.pages[..page]
-            .iter()
-            .rev()
-            .flat_map(|page| page.blocks.iter().rev());
-        let all: Vec<&Block> = before.chain(earlier).collect();
-        let run = all.iter().find_map(|block| run_of(block));
-        run.or_else(|| all.iter().find_map(|block| set_up(block)))
-    }
-}
-
-/// The set-up that a block is.
-fn set_up(block: &Block) -> Option<&str> {
-    match &block.content {
-        Content::Setup(setup) => Some(&setup.name),
-        Content::Run(_)
-        | Content::Text(_)
-        | Content::Predict(_)
-        | Content::Light(_)
-        | Content::Quiz(_)
-        | Content::Task(_)
-        | Content::Open(_) => None,
+        let all: Vec<&Block> = before.chain(self.blocks_before(page)).collect();
+        let run = all.iter().find_map(|block| block.runs());
+        run.or_else(|| {
+            let setup = all.iter().find_map(|block| block.setup());
+            setup.map(|setup| setup.name.as_str())
+        })
     }
 }
 
@@ -211,8 +186,7 @@ impl Play {
     pub fn covers(&self) -> bool {
         let page = self.page();
         let ran = (0..page.blocks.len()).any(|block| self.is_made(block));
-        let runs = |block: &Block| matches!(block.content, Content::Run(_));
-        let first = page.blocks.iter().position(runs);
+        let first = page.blocks.iter().position(|block| block.runs().is_some());
         let predicts = |block: &Block| matches!(block.content, Content::Predict(_));
         let before = first.is_some_and(|first| page.blocks[..first].iter().any(predicts));
         before && !ran
@@ -241,18 +215,11 @@ impl Play {
                 | Content::Open(_) => {}
             }
         }
-        let earlier = self.lesson.pages[..self.progress.page].iter().rev();
-        let mut earlier = earlier.flat_map(|page| page.blocks.iter().rev());
         let before = || {
-            earlier.find_map(|block| match &block.content {
-                Content::Run(run) => Some(run.of.as_str()),
-                Content::Setup(setup) => Some(setup.name.as_str()),
-                Content::Task(_)
-                | Content::Text(_)
-                | Content::Predict(_)
-                | Content::Light(_)
-                | Content::Quiz(_)
-                | Content::Open(_) => None,
+            let mut earlier = self.lesson.blocks_before(self.progress.page);
+            earlier.find_map(|block| {
+                let own = || block.setup().map(|setup| setup.name.as_str());
+                block.runs().or_else(own)
             })
         };
         self.lesson.setup(name.or_else(before)?)

@@ -141,8 +141,8 @@ impl Classroom {
         if run.keep {
             let before = play.page().blocks[..block].iter().rev();
             let other = before
-                .filter_map(of_run)
-                .chain(earlier(play))
+                .chain(play.lesson().blocks_before(play.progress().page))
+                .filter_map(Block::runs)
                 .find(|name| *name != run.of);
             let other = other.and_then(|name| play.lesson().setup(name));
             if let Some(made) = other.and_then(|setup| Made::simulated(&setup.config).ok()) {
@@ -253,9 +253,9 @@ impl Classroom {
         let Some(play) = &self.play else {
             return;
         };
-        let seen = play.seen().len();
-        let fresh: Vec<usize> = play
-            .seen()
+        let blocks = play.seen();
+        let seen = blocks.len();
+        let fresh: Vec<usize> = blocks
             .into_iter()
             .filter(|(index, block)| {
                 *index >= self.lit && matches!(block.content, Content::Light(_))
@@ -298,27 +298,6 @@ impl Classroom {
     pub(super) fn is_running(&self, block: usize) -> bool {
         self.running == Some(block)
     }
-}
-
-fn of_run(block: &Block) -> Option<&str> {
-    match &block.content {
-        Content::Run(run) => Some(&run.of),
-        Content::Setup(_)
-        | Content::Text(_)
-        | Content::Predict(_)
-        | Content::Light(_)
-        | Content::Quiz(_)
-        | Content::Task(_)
-        | Content::Open(_) => None,
-    }
-}
-
-/// The runs of pages before, the last first.
-fn earlier(play: &Play) -> impl Iterator<Item = &str> {
-    let pages = play.lesson().pages[..play.progress().page].iter().rev();
-    pages
-        .flat_map(|page| page.blocks.iter().rev())
-        .filter_map(of_run)
 }
 
 /// What figures of the run are read from.
