@@ -77,6 +77,7 @@ impl App {
         let classroom = school::classroom(options);
         let mut view = View::new(options.theme, options.text);
         view.controls_folded = options.hide_controls;
+        view.language = options.language;
         Self {
             run: Run::new(source, options.motion),
             view,

@@ -5,6 +5,7 @@ use eframe::egui::{
 };
 
 use crate::scene::fonts::Weight;
+use crate::words::say;
 
 use super::bubble_plot::BubblePlot;
 use super::now::NowPanel;
@@ -34,12 +35,12 @@ pub(super) fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     let open = view.panels();
     ui.horizontal_wrapped(|ui| {
         for (index, panel) in Panel::ALL.into_iter().enumerate() {
-            let text = RichText::new(panel.name()).small();
+            let text = RichText::new(view.language.say(panel.name())).small();
             let button = Button::selectable(open.contains(&panel), text);
             let key = index + 1;
             let response = ui.add(button);
             if response
-                .on_hover_text(format!("Open or close ({key})"))
+                .on_hover_text(say!(view, "Open or close ({key})", key))
                 .clicked()
             {
                 wishes.push(Wish::Show(Show::Panel(panel)));

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use eframe::egui::epaint::text::{FontData, FontDefinitions, FontFamily, FontId};
 use eframe::egui::style::{Selection, WidgetVisuals, Widgets};
 use eframe::egui::{
-    Color32, Context, CornerRadius, Margin, Shadow, Stroke, Style, TextStyle, Theme as EguiTheme,
-    Visuals, vec2,
+    Color32, Context, CornerRadius, Id, Margin, Shadow, Stroke, Style, TextStyle,
+    Theme as EguiTheme, Ui, Visuals, vec2,
 };
 
 use crate::scene::Colour;
 use crate::scene::fonts::{REGULAR, SEMI_BOLD, Weight};
 use crate::scene::tokens::{Palette, Sizes, Theme};
+use crate::words::{Language, Speaks};
 
 const SEMI_BOLD_FAMILY: &str = "semi-bold";
 
@@ -53,6 +54,24 @@ pub(super) fn install_fonts(ctx: &Context) {
         fonts.families.insert(family, with_fallbacks.collect());
     }
     ctx.set_fonts(fonts);
+}
+
+/// Sets the language in which what has no view speaks.
+pub(super) fn speak(ctx: &Context, language: Language) {
+    ctx.data_mut(|data| data.insert_temp(Id::unique("language"), language));
+}
+
+impl Speaks for Context {
+    fn language(&self) -> Language {
+        self.data(|data| data.get_temp(Id::unique("language")))
+            .unwrap_or_default()
+    }
+}
+
+impl Speaks for Ui {
+    fn language(&self) -> Language {
+        self.ctx().language()
+    }
 }
 
 /// Sets colours, text sizes and distances of all widgets.

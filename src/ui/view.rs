@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use eframe::egui::Context;
 
 use crate::scene::tokens::{Palette, Sizes, Theme};
+use crate::words::{Language, Speaks};
 
 use super::theme;
 use super::wish::{Panel, Show};
@@ -58,6 +59,8 @@ pub(super) struct View {
     pub(super) theme: Theme,
     /// How large texts are.
     pub(super) text: TextSize,
+    /// The language of texts.
+    pub(super) language: Language,
     /// Whether the controls are folded away.
     pub(super) controls_folded: bool,
     /// The timeline, or what is in its place.
@@ -72,8 +75,14 @@ pub(super) struct View {
     pub(super) selecting: bool,
     sizes: Sizes,
     room: usize,
-    /// The colours and text sizes that widgets have.
-    dressed: Option<(Theme, f32)>,
+    /// The colours, text sizes and language that widgets have.
+    dressed: Option<(Theme, f32, Language)>,
+}
+
+impl Speaks for View {
+    fn language(&self) -> Language {
+        self.language
+    }
 }
 
 impl View {
@@ -82,6 +91,7 @@ impl View {
         Self {
             theme,
             text,
+            language: Language::default(),
             controls_folded: false,
             middle: Middle::Timeline,
             dialog: None,
@@ -97,8 +107,9 @@ impl View {
     /// Sets the widgets' look when colours or text sizes change.
     pub(super) fn dress(&mut self, ctx: &Context) {
         self.fit(ctx.content_rect().height());
-        let wanted = (self.theme, self.sizes.body);
+        let wanted = (self.theme, self.sizes.body, self.language);
         if self.dressed != Some(wanted) {
+            theme::speak(ctx, self.language);
             theme::apply(ctx, self.theme, self.sizes);
             // What is laid out in this frame has the look of before.
             ctx.request_repaint();

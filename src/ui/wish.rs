@@ -8,6 +8,7 @@ use crate::scene::Hit;
 use crate::session::{Config, GuideSpec, SweepSpec};
 use crate::trace::Area;
 use crate::units::{Nanos, Rank};
+use crate::words::mark;
 
 /// A way through the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +125,7 @@ impl Panel {
     /// The name on its switch.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Loss => "Loss",
+            Self::Loss => mark!("Loss"),
             Self::Mesh => "Who holds what",
             Self::Memory => "Memory",
             Self::Replicas => "Weights and text",
