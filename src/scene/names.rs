@@ -94,7 +94,7 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
     let palette = timeline.palette();
     let (trace, rank_index) = (timeline.trace, row.rank_index);
     let lit = timeline.look.lit.rank(trace.ranks[rank_index].rank);
-    let shade = |colour| if lit { colour } else { palette.dimmed(colour) };
+    let ink = palette.text_if_lit(lit);
     let rows = &timeline.rows;
     let em = sizes.body;
     let folded = timeline.overview.lineup.folded_name(trace, row.index);
@@ -106,12 +106,12 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
         if skipped(timeline, row, size) {
             return;
         }
-        let style = Type::semi_bold(size, shade(palette.text));
+        let style = Type::semi_bold(size, ink);
         let several = folded.is_some();
         let name = folded.unwrap_or_else(|| name(trace, rank_index));
         let after = style.width(&name) + size * 0.5;
         canvas.text_at_middle(Point::new(0.0, middle), Anchor::Start, style, name);
-        let weak = Type::regular(size * 0.86, shade(palette.text_weak));
+        let weak = Type::regular((size * 0.86).max(sizes.least).min(size), palette.text_weak);
         let stage = if several {
             gpus(timeline, row)
         } else {
@@ -122,8 +122,8 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
         }
         return;
     }
-    let strong = Type::semi_bold(em, shade(palette.text));
-    let weak = Type::regular(sizes.small(), shade(palette.text_weak));
+    let strong = Type::semi_bold(em, ink);
+    let weak = Type::regular(sizes.small(), palette.text_weak);
     let place = match folded {
         Some(_) => gpus(timeline, row),
         None => place(timeline.overview, trace, rank_index),

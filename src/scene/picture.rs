@@ -309,6 +309,7 @@ impl Page {
         let size = sensible(size);
         let sizes = Sizes {
             body: (size.width / 80.0).min(size.height / 45.0),
+            least: 0.0,
         };
         let margin = sizes.body * 2.0;
         Self {

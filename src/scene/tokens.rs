@@ -248,6 +248,11 @@ impl Palette {
         }
     }
 
+    /// The colour of a text that is put back while something else is lit: it still reads.
+    pub fn text_if_lit(&self, lit: bool) -> Colour {
+        if lit { self.text } else { self.text_weak }
+    }
+
     /// `colour`, put back while something else is lit.
     pub fn dimmed(&self, colour: Colour) -> Colour {
         colour.mixed(self.background, 0.72)
@@ -259,16 +264,22 @@ impl Palette {
 pub struct Sizes {
     /// Body text.
     pub body: f32,
+    /// Nothing is smaller than this but letters on small blocks.
+    pub least: f32,
 }
 
 impl Sizes {
     /// For a window on a desk.
-    pub const DESK: Self = Self { body: 14.0 };
+    pub const DESK: Self = Self {
+        body: 14.0,
+        least: 11.0,
+    };
 
-    /// For the back of a classroom: body text is a fiftieth of the screen's `height`.
+    /// For the back of a classroom: small print is a fiftieth of the screen's `height`, and other text somewhat larger.
     pub fn presenter(height: f32) -> Self {
         Self {
-            body: (height / 50.0).max(Self::DESK.body),
+            body: (height / 47.0).max(Self::DESK.body),
+            least: height / 50.0,
         }
     }
 
@@ -284,7 +295,7 @@ impl Sizes {
 
     /// Small print.
     pub fn small(self) -> f32 {
-        self.body * 0.86
+        (self.body * 0.86).max(self.least)
     }
 
     /// The distance between things that belong together.

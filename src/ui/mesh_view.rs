@@ -303,13 +303,8 @@ impl<'a> Grid<'a> {
     ) {
         let (palette, sizes) = (self.view.palette(), self.view.sizes());
         let size = sizes.small();
-        let ink = |colour: Colour| {
-            color(if dimmed {
-                palette.dimmed(colour)
-            } else {
-                colour
-            })
-        };
+        // The second line is told apart by its weight: weak text would not read on a lit cell.
+        let ink = color(palette.text_if_lit(!dimmed));
         let room = rect.width() - 4.0;
         let names = [format!("GPU {rank}"), rank.to_string()];
         let Some(name) = names
@@ -331,7 +326,7 @@ impl<'a> Grid<'a> {
             Align2::CENTER_CENTER,
             name,
             font(size, Weight::SemiBold),
-            ink(palette.text),
+            ink,
         );
         if two {
             ui.painter().text(
@@ -339,7 +334,7 @@ impl<'a> Grid<'a> {
                 Align2::CENTER_CENTER,
                 shortened(&heads, size, Weight::Regular, room),
                 font(size, Weight::Regular),
-                ink(palette.text_weak),
+                ink,
             );
         }
     }

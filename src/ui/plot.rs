@@ -37,7 +37,7 @@ impl<'a> Plot<'a> {
     ) -> Self {
         let sizes = view.sizes();
         let palette = view.palette();
-        let small = font(sizes.small() * 0.94, Weight::Regular);
+        let small = font(sizes.small(), Weight::Regular);
         let weak = color(palette.text_weak);
         let [left, right, bottom, top] = marks;
         let width =

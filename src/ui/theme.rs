@@ -130,7 +130,7 @@ fn visuals(theme: Theme, sizes: Sizes) -> Visuals {
     Visuals {
         widgets: widgets(palette, sizes),
         selection: Selection {
-            bg_fill: color(palette.accent.mixed(palette.panel, 0.82)),
+            bg_fill: color(palette.accent.mixed(palette.panel, 0.88)),
             stroke: Stroke::new(1.5, color(palette.accent)),
         },
         hyperlink_color: color(palette.accent),

@@ -119,13 +119,16 @@ impl View {
 
     /// Fits text sizes to the height of the window; whether they changed.
     pub(super) fn fit(&mut self, height: f32) -> bool {
-        let least = Sizes::DESK.body;
-        let body = match self.text {
-            TextSize::Desk => (height / 64.0).clamp(least, 18.0),
-            TextSize::Presenter => Sizes::presenter(height).body.max(height / 47.0),
+        let fitting = match self.text {
+            TextSize::Desk => Sizes {
+                body: (height / 64.0).clamp(Sizes::DESK.body, 18.0),
+                ..Sizes::DESK
+            },
+            TextSize::Presenter => Sizes::presenter(height),
         };
         let sizes = Sizes {
-            body: (body * 4.0).round() / 4.0,
+            body: (fitting.body * 4.0).round() / 4.0,
+            least: (fitting.least * 4.0).ceil() / 4.0,
         };
         let changed = sizes != self.sizes;
         self.sizes = sizes;
@@ -236,7 +239,8 @@ mod tests {
         for height in [600.0, 720.0, 1080.0, 2160.0] {
             let mut view = View::new(Theme::Dark, TextSize::Presenter);
             view.fit(height);
-            assert!(view.sizes().body >= height / 50.0 - 0.13, "{height}");
+            assert!(view.sizes().body >= height / 50.0, "{height}");
+            assert!(view.sizes().small() >= height / 50.0, "{height}");
         }
     }
 }

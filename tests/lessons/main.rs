@@ -7,6 +7,8 @@
     reason = "runs are waited for, but not for ever"
 )]
 
+mod look;
+
 use std::time::{Duration, Instant};
 
 use eframe::egui::accesskit::Role;
@@ -28,6 +30,7 @@ fn window(options: Options) -> Harness<'static, App> {
         .with_size([1800.0, 2400.0])
         .with_pixels_per_point(1.0)
         .with_max_steps(64)
+        .wgpu()
         .build_eframe(move |cc| App::new(cc, &options).unwrap());
     harness.run_steps(3);
     harness
@@ -161,8 +164,22 @@ fn step_to(harness: &mut Harness<'static, App>, wanted: &Config) {
     }
 }
 
+/// Looks at a moment of a page, by its name.
+type Looker<'a> = &'a mut dyn FnMut(&mut Harness<'static, App>, &str);
+
 /// Everything that is to be done on a page, in order.
 fn play_page(harness: &mut Harness<'static, App>, lesson: &Lesson, page: usize) {
+    play_page_and(harness, lesson, page, &mut |_, _| {});
+}
+
+/// The same, with a look at each of its moments.
+fn play_page_and(
+    harness: &mut Harness<'static, App>,
+    lesson: &Lesson,
+    page: usize,
+    look: Looker<'_>,
+) {
+    look(harness, "start");
     let (mut reached, mut ran) = (0, false);
     for block in &lesson.pages[page].blocks {
         match &block.content {
@@ -202,6 +219,7 @@ fn play_page(harness: &mut Harness<'static, App>, lesson: &Lesson, page: usize) 
                     lesson.id
                 );
                 ran = true;
+                look(harness, "run");
             }
             Content::Quiz(quiz) => answer(harness, quiz),
             Content::Task(task) => {
@@ -215,6 +233,7 @@ fn play_page(harness: &mut Harness<'static, App>, lesson: &Lesson, page: usize) 
     until(harness, &name, |harness| {
         has(harness, &format!("Page {}, done, here", page + 1))
     });
+    look(harness, "end");
     // A figure that is not known would be an ellipsis in the text; names of buttons end in one.
     let mut unknown = harness.query_all_by_label_contains(" …");
     let unknown = unknown.find_map(|node| {
@@ -295,6 +314,47 @@ fn the_lessons_between_are_played_to_their_ends() {
 fn one_lesson_is_played_to_its_end() {
     let id = std::env::var("LESSON").unwrap();
     play(Course::bundled(Language::English).lesson(&id).unwrap());
+}
+
+/// The first page of each lesson, before its prediction and after its run: at two sizes, on a desk and for the back of a
+/// classroom, in both themes.
+#[test]
+fn texts_of_lessons_are_large_enough_and_stand_out() {
+    let mut faults = Vec::new();
+    for lesson in Course::bundled(Language::English).lessons {
+        let mut harness = window(options(&lesson.id));
+        play_page_and(&mut harness, &lesson, 0, &mut |harness, moment| {
+            if moment == "end" {
+                faults.extend(look::look(harness, &format!("{}-1-{moment}", lesson.id)));
+            }
+        });
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Pictures of every page's moments: `PICTURES=FOLDER cargo test --test lessons pictures -- --ignored`; `LESSON=ID` for one.
+#[test]
+#[ignore = "for eyes; it takes minutes"]
+fn pictures_of_the_course() {
+    let only = std::env::var("LESSON").ok();
+    let mut faults = Vec::new();
+    let lessons = Course::bundled(Language::English).lessons;
+    for lesson in lessons
+        .iter()
+        .filter(|lesson| only.as_ref().is_none_or(|id| *id == lesson.id))
+    {
+        let mut harness = window(options(&lesson.id));
+        for page in 0..lesson.pages.len() {
+            play_page_and(&mut harness, lesson, page, &mut |harness, moment| {
+                let name = format!("{}-{}-{moment}", lesson.id, page + 1);
+                faults.extend(look::look(harness, &name));
+            });
+            if page + 1 < lesson.pages.len() {
+                click(&mut harness, Role::Button, "Next");
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
