@@ -1,7 +1,7 @@
 //! The figures on the cards, each with what it is of.
 
 use crate::scene::Card;
-use crate::session::{Report, Timeline};
+use crate::session::{Costs, Report, Timeline};
 use crate::units::{Bytes, Nanos, percent, three_digits};
 
 /// A card, and whether its figure is a fault.
@@ -75,6 +75,14 @@ fn memory(report: &Report) -> Figure {
         .iter()
         .max_by_key(|rank| (peak_of(rank), std::cmp::Reverse(rank.rank)));
     let peak = most.map_or(Bytes::ZERO, peak_of);
+    if report.config.costs != Costs::Model {
+        // A zero would be read as a measure.
+        return figure(
+            "Peak memory",
+            "–".to_owned(),
+            "not modelled here".to_owned(),
+        );
+    }
     let capacity = report.config.hardware.memory();
     let fault = !report.fits;
     let note = if fault {

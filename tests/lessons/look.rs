@@ -21,15 +21,12 @@ struct Seen {
 
 /// Whether something that is painted later lies over a good part of `place`, such as the playhead's time over the axis.
 fn covered(place: Rect, later: &[ClippedShape]) -> bool {
-    later.iter().any(|clipped| match &clipped.shape {
-        Shape::Rect(rect) if rect.fill.a() == 255 => {
-            rect.rect
-                .intersect(clipped.clip_rect)
-                .intersect(place)
-                .area()
-                > place.area() * 0.2
-        }
-        _ => false,
+    later.iter().any(|clipped| {
+        let Shape::Rect(rect) = &clipped.shape else {
+            return false;
+        };
+        let seen = rect.rect.intersect(clipped.clip_rect).intersect(place);
+        rect.fill.a() == 255 && seen.is_positive() && seen.area() > place.area() * 0.2
     })
 }
 
@@ -47,37 +44,35 @@ fn texts(harness: &Harness<'static, App>) -> Vec<Seen> {
 }
 
 fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<Seen>) {
-    match shape {
-        Shape::Vec(shapes) => {
-            for shape in shapes {
-                collect(shape, clip, seen);
-            }
+    if let Shape::Vec(shapes) = shape {
+        for shape in shapes {
+            collect(shape, clip, seen);
         }
-        Shape::Text(text) => {
-            let place = text.visual_bounding_rect();
-            if !clip.contains_rect(place) || text.galley.is_empty() || text.opacity_factor < 1.0 {
-                return;
-            }
-            for section in &text.galley.job.sections {
-                let range = section.byte_range.start.0..section.byte_range.end.0;
-                let words = &text.galley.job.text[range];
-                let own = section.format.color;
-                let colour = match text.override_text_color {
-                    Some(over) => over,
-                    None if own == Color32::PLACEHOLDER => text.fallback_color,
-                    None => own,
-                };
-                if words.chars().any(char::is_alphanumeric) {
-                    seen.push(Seen {
-                        text: words.to_owned(),
-                        size: section.format.font_id.size,
-                        colour,
-                        place,
-                    });
-                }
-            }
+    }
+    let Shape::Text(text) = shape else {
+        return;
+    };
+    let place = text.visual_bounding_rect();
+    if !clip.contains_rect(place) || text.galley.is_empty() || text.opacity_factor < 1.0 {
+        return;
+    }
+    for section in &text.galley.job.sections {
+        let range = section.byte_range.start.0..section.byte_range.end.0;
+        let words = &text.galley.job.text[range];
+        let own = section.format.color;
+        let colour = match text.override_text_color {
+            Some(over) => over,
+            None if own == Color32::PLACEHOLDER => text.fallback_color,
+            None => own,
+        };
+        if words.chars().any(char::is_alphanumeric) {
+            seen.push(Seen {
+                text: words.to_owned(),
+                size: section.format.font_id.size,
+                colour,
+                place,
+            });
         }
-        _ => {}
     }
 }
 

@@ -66,20 +66,28 @@ fn rows(ui: &mut Ui, view: &View, verdict: &Verdict, bars: Option<Bars>) {
         ("Formula", verdict.formula.as_ref()),
         ("Run", Some(&verdict.measured)),
     ];
+    let weak = |name: &str| RichText::new(name).color(color(view.palette().text_weak));
+    let Some(bars) = bars else {
+        // Sentences: a column of a grid would be as narrow as a word of them.
+        for (name, value) in named {
+            if let Some(value) = value {
+                ui.horizontal_wrapped(|ui| {
+                    ui.label(weak(name));
+                    ui.label(RichText::new(value).strong());
+                });
+            }
+        }
+        return;
+    };
     Grid::new("outcome").num_columns(3).show(ui, |ui| {
-        for (place, (name, value)) in named.into_iter().enumerate() {
+        for ((name, value), length) in named.into_iter().zip(bars) {
             let Some(value) = value else {
                 continue;
             };
-            ui.label(RichText::new(name).color(color(view.palette().text_weak)));
-            match bars.and_then(|bars| bars[place]) {
-                Some(length) if most > 0.0 => {
-                    ui.label(RichText::new(value).strong());
-                    bar(ui, view, (length / most) as f32);
-                }
-                Some(_) | None => {
-                    ui.add(eframe::egui::Label::new(RichText::new(value).strong()).wrap());
-                }
+            ui.label(weak(name));
+            ui.label(RichText::new(value).strong());
+            if let Some(length) = length.filter(|_| most > 0.0) {
+                bar(ui, view, (length / most) as f32);
             }
             ui.end_row();
         }
