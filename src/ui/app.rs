@@ -374,7 +374,7 @@ impl App {
             .frame(ground)
             .show(ui, |ui| {
                 if let Some(step) = self.run.timeline().filter(|_| !covered) {
-                    cards::show(ui, &figures::figures(step), &self.view);
+                    cards::show(ui, &figures::figures(step, self.view.language), &self.view);
                 }
                 if open {
                     ui.add_space(self.view.sizes().gap() * 0.5);

@@ -30,7 +30,8 @@ pub(super) fn show(ui: &mut Ui, figures: &[Figure], view: &View) {
             let size = vec2(each, height(view));
             let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
             let card = &figure.card;
-            let text = format!("{} {}, {}", card.label, card.value, card.note);
+            let label = view.language.say(&card.label);
+            let text = format!("{label} {}, {}", card.value, card.note);
             response.widget_info(|| WidgetInfo::labeled(Role::Label, true, text.as_str()));
             paint(ui, rect, figure, view);
             response.on_hover_text(explanation(&card.label));
@@ -51,21 +52,21 @@ fn paint(ui: &Ui, rect: Rect, figure: &Figure, view: &View) {
             sizes.small(),
             Weight::Regular,
             color(palette.text_weak),
-            &figure.card.label,
+            view.language.say(&figure.card.label),
         ),
         (
             2.35,
             sizes.figure(),
             Weight::SemiBold,
             tint(palette.text),
-            &figure.card.value,
+            figure.card.value.as_str(),
         ),
         (
             3.8,
             sizes.small(),
             Weight::Regular,
             tint(palette.text_weak),
-            &figure.card.note,
+            figure.card.note.as_str(),
         ),
     ];
     for (down, size, weight, ink, text) in lines {

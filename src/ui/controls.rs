@@ -9,6 +9,8 @@ use crate::session::Config;
 use crate::shape::{PRESETS, Zero};
 use crate::units::large;
 
+use crate::words::{mark, say};
+
 use super::dock;
 use super::edit::{Change, Field, Refusal};
 use super::run::Run;
@@ -30,28 +32,28 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) 
 
 fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     let config = run.config();
-    heading(ui, view, "Layout");
+    heading(ui, view, say!(view, "Layout"));
     for field in [Field::Dp, Field::Tp, Field::Pp] {
         number_with_refusal(ui, field, (run, view), wishes);
     }
     gpus(ui, config, view);
-    heading(ui, view, "Batch");
+    heading(ui, view, say!(view, "Batch"));
     for field in [Field::MicroBatches, Field::MicroBatchSize] {
         number_with_refusal(ui, field, (run, view), wishes);
     }
     global_batch(ui, config);
-    heading(ui, view, "Schedule");
+    heading(ui, view, say!(view, "Schedule"));
     schedule(ui, (run, view), wishes);
     if config.layout.schedule.chunks() != Chunks::One {
         number_with_refusal(ui, Field::Chunks, (run, view), wishes);
     }
     switches(ui, (run, view), wishes);
-    heading(ui, view, "Model and hardware");
+    heading(ui, view, say!(view, "Model and hardware"));
     model(ui, (run, view), wishes);
     hardware(ui, (run, view), wishes);
     what_if::show(ui, (run, view), wishes);
     undo(ui, run, wishes);
-    heading(ui, view, "Panels");
+    heading(ui, view, say!(view, "Panels"));
     dock::switches(ui, view, wishes);
 }
 
@@ -114,14 +116,14 @@ fn show_refusal(ui: &mut Ui, refusal: &Refusal, view: &View, wishes: &mut Vec<Wi
         ui.set_width(ui.available_width());
         ui.label(RichText::new(&refusal.reason).color(color(palette.text)));
         if !refusal.offers.is_empty() {
-            ui.label(RichText::new("Nearest that work").color(color(palette.text_weak)));
+            ui.label(RichText::new(say!(ui, "Nearest that work")).color(color(palette.text_weak)));
         }
         for (index, offer) in refusal.offers.iter().enumerate() {
             if ui.button(refusal.offer_text(offer)).clicked() {
                 wishes.push(Wish::TakeOffer(index));
             }
         }
-        if ui.button("Keep what was").clicked() {
+        if ui.button(say!(ui, "Keep what was")).clicked() {
             wishes.push(Wish::Dismiss);
         }
     });
@@ -130,27 +132,34 @@ fn show_refusal(ui: &mut Ui, refusal: &Refusal, view: &View, wishes: &mut Vec<Wi
 fn gpus(ui: &mut Ui, config: &Config, view: &View) {
     let layout = &config.layout;
     let count = layout.dp * layout.tp * layout.pp;
-    let noun = if count == 1 { "GPU" } else { "GPUs" };
     let font = font(view.sizes().body, Weight::SemiBold);
-    let text = RichText::new(format!("= {count} {noun}, emulated"))
-        .font(font)
-        .color(color(view.palette().accent));
+    let text = RichText::new(if count == 1 {
+        say!(view, "= 1 GPU, emulated").to_owned()
+    } else {
+        say!(view, "= {count} GPUs, emulated", count)
+    })
+    .font(font)
+    .color(color(view.palette().accent));
     ui.label(text).on_hover_text(
-        "Each GPU's work is really computed, one after the other on this computer's cores, and timed on a virtual clock",
+        say!(view, "Each GPU's work is really computed, one after the other on this computer's cores, and timed on a virtual clock"),
     );
 }
 
 fn global_batch(ui: &mut Ui, config: &Config) {
     let layout = &config.layout;
-    let text = format!(
-        "Global batch {} = {} × {} × {}",
-        layout.global_batch(),
-        layout.micro_batch_size,
-        layout.micro_batches,
-        layout.dp
+    let text = say!(
+        ui,
+        "Global batch {all} = {size} × {count} × {dp}",
+        all = layout.global_batch(),
+        size = layout.micro_batch_size,
+        count = layout.micro_batches,
+        dp = layout.dp
     );
     ui.label(RichText::new(text).weak().small())
-        .on_hover_text("Micro-batch size × micro-batches × data-parallel degree, in sequences");
+        .on_hover_text(say!(
+            ui,
+            "Micro-batch size × micro-batches × data-parallel degree, in sequences"
+        ));
 }
 
 fn schedule(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
@@ -174,15 +183,16 @@ fn model(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
         .collect();
     let model = &run.config().model;
     choice_with_refusal(ui, (run, view), &model.name, &choices, wishes);
-    let text = format!(
-        "{} parameters, {} layers, {} heads",
-        count(model.params()),
-        model.layers,
-        model.heads
+    let text = say!(
+        ui,
+        "{parameters} parameters, {layers} layers, {heads} heads",
+        parameters = count(model.params()),
+        layers = model.layers,
+        heads = model.heads
     );
     ui.label(RichText::new(text).weak().small());
     if let Some(why) = &run.snapshot().only_simulated {
-        let text = RichText::new(format!("Only simulated: {why}"))
+        let text = RichText::new(say!(view, "Only simulated: {why}", why))
             .small()
             .color(color(view.palette().error));
         ui.label(text);
@@ -196,10 +206,11 @@ fn hardware(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
         .collect();
     let hardware = &run.config().hardware;
     choice_with_refusal(ui, (run, view), &hardware.name, &choices, wishes);
-    let text = format!(
-        "{} a GPU, {} GPUs a node",
-        hardware.memory(),
-        hardware.gpus_per_node
+    let text = say!(
+        ui,
+        "{memory} a GPU, {gpus} GPUs a node",
+        memory = hardware.memory(),
+        gpus = hardware.gpus_per_node
     );
     ui.label(RichText::new(text).weak().small());
 }
@@ -241,31 +252,36 @@ fn switches(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
         (
             Field::Overlap,
             config.overlap,
-            "Whether the data-parallel all-reduce runs during the backward pass",
+            mark!("Whether the data-parallel all-reduce runs during the backward pass"),
         ),
         (
             Field::Sequence,
             config.methods.sequence_parallel,
-            "Tensor-parallel GPUs also share what lies between matrices: reduce-scatter and all-gather for all-reduce",
+            mark!(
+                "Tensor-parallel GPUs also share what lies between matrices: reduce-scatter and all-gather for all-reduce"
+            ),
         ),
         (
             Field::Zero,
             config.methods.zero != Zero::Off,
-            "Data-parallel GPUs share the optimizer: each updates its part of the weights, and all gather the rest",
+            mark!(
+                "Data-parallel GPUs share the optimizer: each updates its part of the weights, and all gather the rest"
+            ),
         ),
         (
             Field::Sync,
             !config.methods.no_sync,
-            "Off: each replica keeps its gradients to itself, and their weights drift apart",
+            mark!("Off: each replica keeps its gradients to itself, and their weights drift apart"),
         ),
     ];
     for (field, mut on, hint) in all {
-        stepper::row(ui, field.name(), |ui| {
-            let text = if on { "on" } else { "off" };
+        let name = view.language.say(field.name());
+        stepper::row(ui, name, |ui| {
+            let text = if on { say!(ui, "on") } else { say!(ui, "off") };
             let response = ui
                 .checkbox(&mut on, text)
-                .accessible_name(field.name())
-                .on_hover_text(hint);
+                .accessible_name(name)
+                .on_hover_text(view.language.say(hint));
             if response.clicked() {
                 wishes.push(Wish::Next(field, Direction::Up));
             }
@@ -281,8 +297,8 @@ fn undo(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
     ui.add_space(ui.spacing().item_spacing.y);
     ui.horizontal(|ui| {
         let buttons = [
-            ("Undo", run.history().can_undo(), Wish::Undo),
-            ("Redo", run.history().can_redo(), Wish::Redo),
+            (say!(ui, "Undo"), run.history().can_undo(), Wish::Undo),
+            (say!(ui, "Redo"), run.history().can_redo(), Wish::Redo),
         ];
         for (name, can, wish) in buttons {
             if ui

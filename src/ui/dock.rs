@@ -89,9 +89,14 @@ pub(super) fn show(
                     .id_salt(panel.name());
                 let mut inner = ui.new_child(builder);
                 inner.shrink_clip_rect(rect);
-                framed(&mut inner, rect, (panel.name(), view), &mut |ui| {
-                    contents(ui, panel, (stage, &mut *panels_state), wishes);
-                });
+                framed(
+                    &mut inner,
+                    rect,
+                    (view.language.say(panel.name()), view),
+                    &mut |ui| {
+                        contents(ui, panel, (stage, &mut *panels_state), wishes);
+                    },
+                );
             }
         });
     });

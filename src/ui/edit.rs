@@ -7,6 +7,8 @@ use crate::schedule::ScheduleKind;
 use crate::session::{Config, ConfigError};
 use crate::shape::{ModelShape, PRESETS, Zero};
 
+use crate::words::mark;
+
 use super::what_if;
 use super::wish::Direction;
 
@@ -67,19 +69,19 @@ impl Field {
     /// The name beside the control.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Dp => "Data parallel",
-            Self::Tp => "Tensor parallel",
-            Self::Pp => "Pipeline parallel",
-            Self::MicroBatches => "Micro-batches",
-            Self::MicroBatchSize => "Micro-batch size",
-            Self::Chunks => "Chunks a GPU",
-            Self::Schedule => "Schedule",
-            Self::Overlap => "Overlap",
-            Self::Sequence => "Sequence parallel",
+            Self::Dp => mark!("Data parallel"),
+            Self::Tp => mark!("Tensor parallel"),
+            Self::Pp => mark!("Pipeline parallel"),
+            Self::MicroBatches => mark!("Micro-batches"),
+            Self::MicroBatchSize => mark!("Micro-batch size"),
+            Self::Chunks => mark!("Chunks a GPU"),
+            Self::Schedule => mark!("Schedule"),
+            Self::Overlap => mark!("Overlap"),
+            Self::Sequence => mark!("Sequence parallel"),
             Self::Zero => "ZeRO-1",
-            Self::Sync => "Reduce gradients",
-            Self::Model => "Model",
-            Self::Hardware => "Hardware",
+            Self::Sync => mark!("Reduce gradients"),
+            Self::Model => mark!("Model"),
+            Self::Hardware => mark!("Hardware"),
             Self::SlowGpu => "Slow GPU",
             Self::SlowGpuBy => "How slow",
             Self::SlowLink => "Slow links",

@@ -3,6 +3,7 @@
 use crate::scene::Card;
 use crate::session::{Costs, Report, Timeline};
 use crate::units::{Bytes, Nanos, percent, three_digits};
+use crate::words::{Language, mark, say};
 
 /// A card, and whether its figure is a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,16 +15,16 @@ pub(super) struct Figure {
 }
 
 /// The figures of a step.
-pub(super) fn figures(timeline: &Timeline) -> Vec<Figure> {
+pub(super) fn figures(timeline: &Timeline, language: Language) -> Vec<Figure> {
     let report = &timeline.report;
     let mut all = vec![
         step(report),
-        bubble(timeline),
-        exposed(report),
-        memory(report),
-        speedup(report),
+        bubble(timeline, language),
+        exposed(report, language),
+        memory(report, language),
+        speedup(report, language),
     ];
-    all.extend(tokens(report));
+    all.extend(tokens(report, language));
     all
 }
 
@@ -41,19 +42,27 @@ fn figure(label: &str, value: String, note: String) -> Figure {
 fn step(report: &Report) -> Figure {
     let makespan = Nanos::from_secs(report.makespan_s);
     let note = format!("virtual · {}", report.config.hardware.title);
-    figure("Step", makespan.to_string(), note)
+    figure(mark!("Step"), makespan.to_string(), note)
 }
 
-fn bubble(timeline: &Timeline) -> Figure {
+fn bubble(timeline: &Timeline, language: Language) -> Figure {
     let report = &timeline.report;
     let note = match timeline.formula {
-        Some(formula) => format!("of total · formula {}", percent(formula)),
-        None => format!("of total · {} of ideal", percent(report.bubble_of_ideal)),
+        Some(formula) => say!(
+            language,
+            "of total · formula {share}",
+            share = percent(formula)
+        ),
+        None => say!(
+            language,
+            "of total · {share} of ideal",
+            share = percent(report.bubble_of_ideal)
+        ),
     };
-    figure("Bubble", percent(report.bubble_of_total), note)
+    figure(mark!("Bubble"), percent(report.bubble_of_total), note)
 }
 
-fn exposed(report: &Report) -> Figure {
+fn exposed(report: &Report, language: Language) -> Figure {
     let gpus = report.gpus().max(1) as f64;
     let share = |time: fn(&crate::session::RankReport) -> f64| {
         let ranks = report.ranks.iter();
@@ -61,11 +70,11 @@ fn exposed(report: &Report) -> Figure {
         sum / gpus / report.makespan_s.max(f64::MIN_POSITIVE)
     };
     let (transfer, waiting) = (share(|rank| rank.transfer_s), share(|rank| rank.wait_s));
-    let note = format!("waiting {}", percent(waiting));
-    figure("Exposed transfer", percent(transfer), note)
+    let note = say!(language, "waiting {share}", share = percent(waiting));
+    figure(mark!("Exposed transfer"), percent(transfer), note)
 }
 
-fn memory(report: &Report) -> Figure {
+fn memory(report: &Report, language: Language) -> Figure {
     let peak_of = |rank: &crate::session::RankReport| {
         let memory = rank.peak_memory_bytes;
         memory.parameters + memory.gradients + memory.optimizer + memory.activations
@@ -78,32 +87,36 @@ fn memory(report: &Report) -> Figure {
     if report.config.costs != Costs::Model {
         // A zero would be read as a measure.
         return figure(
-            "Peak memory",
+            mark!("Peak memory"),
             "–".to_owned(),
-            "not modelled here".to_owned(),
+            say!(language, "not modelled here").to_owned(),
         );
     }
     let capacity = report.config.hardware.memory();
     let fault = !report.fits;
     let note = if fault {
-        format!("does not fit in {capacity}")
+        say!(language, "does not fit in {capacity}", capacity)
     } else {
         let gpu = most.map_or(0, |rank| rank.rank);
-        format!("of {capacity} · GPU {gpu}")
+        say!(language, "of {capacity} · GPU {gpu}", capacity, gpu)
     };
     Figure {
         fault,
-        ..figure("Peak memory", peak.to_string(), note)
+        ..figure(mark!("Peak memory"), peak.to_string(), note)
     }
 }
 
-fn speedup(report: &Report) -> Figure {
+fn speedup(report: &Report, language: Language) -> Figure {
     let value = format!("{} ×", three_digits(report.speedup));
-    let note = format!("efficiency {} · over one GPU", percent(report.efficiency));
-    figure("Speed-up", value, note)
+    let note = say!(
+        language,
+        "efficiency {share} · over one GPU",
+        share = percent(report.efficiency)
+    );
+    figure(mark!("Speed-up"), value, note)
 }
 
-fn tokens(report: &Report) -> Option<Figure> {
+fn tokens(report: &Report, language: Language) -> Option<Figure> {
     let rate = report.tokens_per_s?;
     let (value, unit) = match rate {
         rate if rate >= 1e6 => (rate / 1e6, " M"),
@@ -112,10 +125,10 @@ fn tokens(report: &Report) -> Option<Figure> {
     };
     let note = match report.mfu {
         Some(mfu) => format!("MFU {}", percent(mfu)),
-        None => "trained on".to_owned(),
+        None => say!(language, "trained on").to_owned(),
     };
     Some(figure(
-        "Tokens",
+        mark!("Tokens"),
         format!("{}{unit}/s", three_digits(value)),
         note,
     ))

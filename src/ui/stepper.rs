@@ -2,6 +2,8 @@
 
 use eframe::egui::{Align, Button, ComboBox, DragValue, Layout, RichText, Ui, vec2};
 
+use crate::words::{Language, Speaks as _, say};
+
 use super::edit::{Change, Field};
 use super::icon::{Icon, Weight, icon_button};
 use super::wish::{Direction, Wish};
@@ -35,13 +37,13 @@ pub(super) fn number(ui: &mut Ui, number: Number, wishes: &mut Vec<Wish>) {
         value,
         refused,
     } = number;
-    let name = field.name();
+    let name = ui.language().say(field.name());
     row(ui, name, |ui| {
         if icon_button(
             ui,
             Icon::Plus,
             Weight::Plain,
-            &format!("More {}", lower(name)),
+            &say!(ui, "More {name}", name = lower(ui, name)),
         )
         .clicked()
         {
@@ -67,7 +69,7 @@ pub(super) fn number(ui: &mut Ui, number: Number, wishes: &mut Vec<Wish>) {
             ui,
             Icon::Minus,
             Weight::Plain,
-            &format!("Fewer {}", lower(name)),
+            &say!(ui, "Fewer {name}", name = lower(ui, name)),
         )
         .clicked()
         {
@@ -84,13 +86,13 @@ pub(super) fn choice(
     choices: &[(String, Change)],
     wishes: &mut Vec<Wish>,
 ) {
-    let name = field.name();
+    let name = ui.language().say(field.name());
     row(ui, name, |ui| {
         if icon_button(
             ui,
             Icon::Right,
             Weight::Plain,
-            &format!("Next {}", lower(name)),
+            &say!(ui, "Next {name}", name = lower(ui, name)),
         )
         .clicked()
         {
@@ -102,7 +104,7 @@ pub(super) fn choice(
         if refused {
             text = text.color(ui.visuals().error_fg_color);
         }
-        let combo = ComboBox::from_id_salt(name)
+        let combo = ComboBox::from_id_salt(field.name())
             .selected_text(text)
             .width(width)
             .truncate();
@@ -120,7 +122,7 @@ pub(super) fn choice(
             ui,
             Icon::Left,
             Weight::Plain,
-            &format!("Previous {}", lower(name)),
+            &say!(ui, "Previous {name}", name = lower(ui, name)),
         )
         .clicked()
         {
@@ -130,6 +132,10 @@ pub(super) fn choice(
 }
 
 /// A name within a sentence.
-fn lower(name: &str) -> String {
-    name.to_lowercase()
+/// The name within a sentence: nouns are capitals in German.
+fn lower(ui: &Ui, name: &str) -> String {
+    match ui.language() {
+        Language::English => name.to_lowercase(),
+        Language::German => name.to_owned(),
+    }
 }

@@ -4,6 +4,8 @@ use eframe::egui::{Align, Button, Layout, RichText, Ui};
 
 use crate::scene::fonts::Weight as FontWeight;
 
+use crate::words::{Language, say};
+
 use super::icon::{Icon, Weight, icon_button};
 use super::lesson::Teach;
 use super::run::Run;
@@ -20,8 +22,16 @@ const ROOM_FOR_PARTS: f32 = 11.5;
 /// Shows the bar.
 pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     ui.horizontal_centered(|ui| {
-        let fold = icon_button(ui, Icon::Sidebar, Weight::Plain, "Fold the controls");
-        if fold.on_hover_text("Fold the controls (K)").clicked() {
+        let fold = icon_button(
+            ui,
+            Icon::Sidebar,
+            Weight::Plain,
+            say!(ui, "Fold the controls"),
+        );
+        if fold
+            .on_hover_text(say!(ui, "Fold the controls (K)"))
+            .clicked()
+        {
             wishes.push(Wish::Show(Show::Controls));
         }
         let sizes = view.sizes();
@@ -45,20 +55,35 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) 
 
 fn travel(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
     let (icon, name) = if run.playback().is_playing() {
-        (Icon::Pause, "Pause")
+        (Icon::Pause, say!(ui, "Pause"))
     } else {
-        (Icon::Play, "Start")
+        (Icon::Play, say!(ui, "Start"))
     };
     let buttons = [
-        (Icon::Reset, "Reset", "R", Travel::Reset),
-        (Icon::StepBack, "One step back", "Page up", Travel::StepBack),
-        (Icon::EventBack, "One pass back", "←", Travel::EventBack),
-        (icon, name, "Space", Travel::PlayPause),
-        (Icon::EventForward, "One pass on", "→", Travel::EventForward),
+        (Icon::Reset, say!(ui, "Reset"), "R", Travel::Reset),
+        (
+            Icon::StepBack,
+            say!(ui, "One step back"),
+            say!(ui, "Page up"),
+            Travel::StepBack,
+        ),
+        (
+            Icon::EventBack,
+            say!(ui, "One pass back"),
+            "←",
+            Travel::EventBack,
+        ),
+        (icon, name, say!(ui, "Space"), Travel::PlayPause),
+        (
+            Icon::EventForward,
+            say!(ui, "One pass on"),
+            "→",
+            Travel::EventForward,
+        ),
         (
             Icon::StepForward,
-            "One step",
-            "Page down",
+            say!(ui, "One step"),
+            say!(ui, "Page down"),
             Travel::StepForward,
         ),
     ];
@@ -78,9 +103,9 @@ fn travel(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
 /// Slower and faster, and how fast it is: in words where they have room, else at the buttons.
 fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
     let text = run.playback().speed().text();
-    let slower = icon_button(ui, Icon::Minus, Weight::Plain, "Slower");
+    let slower = icon_button(ui, Icon::Minus, Weight::Plain, say!(ui, "Slower"));
     if slower
-        .on_hover_text(format!("Slower (Shift ↓): {text}"))
+        .on_hover_text(say!(ui, "Slower (Shift ↓): {text}", text))
         .clicked()
     {
         wishes.push(Wish::Travel(Travel::Slower));
@@ -89,11 +114,14 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
         let width = ui.spacing().interact_size.y * 5.6;
         let label = eframe::egui::Label::new(RichText::new(&text));
         ui.add_sized([width, ui.spacing().interact_size.y], label)
-            .on_hover_text("Virtual time, slowed down or sped up to be watched");
+            .on_hover_text(say!(
+                ui,
+                "Virtual time, slowed down or sped up to be watched"
+            ));
     }
-    let faster = icon_button(ui, Icon::Plus, Weight::Plain, "Faster");
+    let faster = icon_button(ui, Icon::Plus, Weight::Plain, say!(ui, "Faster"));
     if faster
-        .on_hover_text(format!("Faster (Shift ↑): {text}"))
+        .on_hover_text(say!(ui, "Faster (Shift ↑): {text}", text))
         .clicked()
     {
         wishes.push(Wish::Travel(Travel::Faster));
@@ -103,8 +131,11 @@ fn speed(ui: &mut Ui, run: &Run, spoken: bool, wishes: &mut Vec<Wish>) {
 /// From the right.
 fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     window_switches(ui, view, wishes);
-    let sweep = ui.add(Button::new("Layouts…").selected(view.middle.is_layouts()));
-    let hint = "Every legal layout, ranked: time, memory, cost (Y), or one chosen for you (G)";
+    let sweep = ui.add(Button::new(say!(ui, "Layouts…")).selected(view.middle.is_layouts()));
+    let hint = say!(
+        ui,
+        "Every legal layout, ranked: time, memory, cost (Y), or one chosen for you (G)"
+    );
     if sweep.on_hover_text(hint).clicked() {
         let middle = if view.middle.is_layouts() {
             view.middle
@@ -114,19 +145,22 @@ fn switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
         wishes.push(Wish::Show(Show::Middle(middle)));
     }
     export_switch(ui, view, wishes);
-    let lessons = ui.add(Button::new("Lessons…").selected(view.teaching));
+    let lessons = ui.add(Button::new(say!(ui, "Lessons…")).selected(view.teaching));
     if lessons
-        .on_hover_text("Lessons to read beside the timelines (N)")
+        .on_hover_text(say!(ui, "Lessons to read beside the timelines (N)"))
         .clicked()
     {
         wishes.push(Wish::Teach(Teach::Toggle));
     }
     // In a narrow bar these have their keys only.
-    let hint = "Build a schedule by hand, as a puzzle, and run it (B)";
-    let split = "The inside of a layer: its matrices cut over GPUs, step by step (I)";
+    let hint = say!(ui, "Build a schedule by hand, as a puzzle, and run it (B)");
+    let split = say!(
+        ui,
+        "The inside of a layer: its matrices cut over GPUs, step by step (I)"
+    );
     for (name, middle, hint) in [
-        ("Build…", Middle::Builder, hint),
-        ("Matrices…", Middle::Split, split),
+        (say!(ui, "Build…"), Middle::Builder, hint),
+        (say!(ui, "Matrices…"), Middle::Split, split),
     ] {
         if ui.available_width() > view.sizes().body * ROOM_FOR_PARTS {
             let part = ui.add(Button::new(name).selected(view.middle == middle));
@@ -142,18 +176,18 @@ pub(super) fn window_switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) 
     let selected = |on: bool, text: &'static str| Button::new(text).selected(on);
     let help = ui
         .add(selected(view.dialog == Some(Dialog::Help), "?"))
-        .accessible_name("Keys");
-    if help.on_hover_text("Keys (?)").clicked() {
+        .accessible_name(say!(ui, "Keys"));
+    if help.on_hover_text(say!(ui, "Keys (?)")).clicked() {
         wishes.push(Wish::Show(Show::Help));
     }
     let theme = icon_button(ui, Icon::Theme, Weight::Plain, "Light or dark");
-    if theme.on_hover_text("Light or dark (L)").clicked() {
+    if theme.on_hover_text(say!(ui, "Light or dark (L)")).clicked() {
         wishes.push(Wish::Show(Show::Theme));
     }
     let presenting = view.text == TextSize::Presenter;
-    let presenter = ui.add(selected(presenting, "Presenter"));
+    let presenter = ui.add(selected(presenting, say!(ui, "Presenter")));
     if presenter
-        .on_hover_text("Larger text for a classroom (V)")
+        .on_hover_text(say!(ui, "Larger text for a classroom (V)"))
         .clicked()
     {
         wishes.push(Wish::Show(Show::Presenter));
@@ -163,9 +197,9 @@ pub(super) fn window_switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) 
 /// Where a picture or a trace is saved.
 pub(super) fn export_switch(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
     let on = view.dialog == Some(Dialog::Export);
-    let export = ui.add(Button::new("Export…").selected(on));
+    let export = ui.add(Button::new(say!(ui, "Export…")).selected(on));
     if export
-        .on_hover_text("Save a picture or a trace (E)")
+        .on_hover_text(say!(ui, "Save a picture or a trace (E)"))
         .clicked()
     {
         wishes.push(Wish::Show(Show::Export));
@@ -176,12 +210,18 @@ pub(super) fn export_switch(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
 pub(super) fn status(ui: &mut Ui, run: &Run, view: &View) {
     let at = run.playback().at();
     let (palette, sizes) = (view.palette(), view.sizes());
-    let step =
-        RichText::new(format!("Step {}", at.step + 1)).font(font(sizes.body, FontWeight::SemiBold));
+    let step = RichText::new(say!(view, "Step {n}", n = at.step + 1))
+        .font(font(sizes.body, FontWeight::SemiBold));
     ui.label(step);
-    let clock = format!("{} of {} virtual time, emulated", at.time, run.length());
+    let (time, length) = (at.time, run.length());
+    let clock = say!(
+        view,
+        "{time} of {length} virtual time, emulated",
+        time,
+        length
+    );
     ui.label(RichText::new(clock).color(color(palette.text_weak)));
-    if let Some((text, fault)) = notice(run) {
+    if let Some((text, fault)) = notice(run, view.language) {
         let tint = if fault { palette.error } else { palette.accent };
         ui.label(RichText::new(text).color(color(tint)));
     }
@@ -191,34 +231,40 @@ pub(super) fn status(ui: &mut Ui, run: &Run, view: &View) {
 pub(super) fn compare(ui: &mut Ui, comparing: bool, wishes: &mut Vec<Wish>) {
     if comparing
         && ui
-            .button("Stop comparing")
-            .on_hover_text("Show the run's timeline alone (Shift X)")
+            .button(say!(ui, "Stop comparing"))
+            .on_hover_text(say!(ui, "Show the run's timeline alone (Shift X)"))
             .clicked()
     {
         wishes.push(Wish::ForgetAll);
     }
     let keep = if comparing {
-        "Keep this too"
+        say!(ui, "Keep this too")
     } else {
-        "Keep to compare"
+        say!(ui, "Keep to compare")
     };
-    let hint = "Keep this timeline, and see what changes do to it on the same time axis (X)";
+    let hint = say!(
+        ui,
+        "Keep this timeline, and see what changes do to it on the same time axis (X)"
+    );
     if ui.button(keep).on_hover_text(hint).clicked() {
         wishes.push(Wish::Keep);
     }
 }
 
 /// What else there is to say, and whether it is a fault.
-fn notice(run: &Run) -> Option<(String, bool)> {
+fn notice(run: &Run, language: Language) -> Option<(String, bool)> {
     use crate::session::Status;
     if run.is_behind() {
-        return Some(("preparing the new layout…".to_owned(), false));
+        return Some((
+            say!(language, "preparing the new layout…").to_owned(),
+            false,
+        ));
     }
     match &run.snapshot().status {
-        Status::Failed(why) => Some((format!("Training failed: {why}"), true)),
-        Status::Preparing => Some(("preparing…".to_owned(), false)),
+        Status::Failed(why) => Some((say!(language, "Training failed: {why}", why), true)),
+        Status::Preparing => Some((say!(language, "preparing…").to_owned(), false)),
         Status::Ready | Status::Training if run.waits() => {
-            Some(("training this step…".to_owned(), false))
+            Some((say!(language, "training this step…").to_owned(), false))
         }
         Status::Ready | Status::Training => None,
     }

@@ -437,7 +437,7 @@ fn panels(
             framed(
                 &mut inner,
                 rect,
-                (panel.name(), view),
+                (view.language.say(panel.name()), view),
                 &mut |ui| match panel {
                     Part::Selection => {
                         let of = (&viewed.trace, &pane.attention);

@@ -126,13 +126,13 @@ impl Panel {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Loss => mark!("Loss"),
-            Self::Mesh => "Who holds what",
-            Self::Memory => "Memory",
-            Self::Replicas => "Weights and text",
-            Self::Traffic => "Traffic",
-            Self::Bubble => "Bubble",
-            Self::Selection => "Selection",
-            Self::Now => "What happens now",
+            Self::Mesh => mark!("Who holds what"),
+            Self::Memory => mark!("Memory"),
+            Self::Replicas => mark!("Weights and text"),
+            Self::Traffic => mark!("Traffic"),
+            Self::Bubble => mark!("Bubble"),
+            Self::Selection => mark!("Selection"),
+            Self::Now => mark!("What happens now"),
         }
     }
 }

@@ -51,7 +51,7 @@ fn read(files: &[(&str, &str)]) -> Catalogue {
 
 impl Language {
     /// An English text of [`say!`](super::say) or [`mark!`](super::mark) in this language; itself if there is no other.
-    pub fn say(self, english: &'static str) -> &'static str {
+    pub fn say(self, english: &str) -> &str {
         let catalogue = match self {
             Self::English => return english,
             Self::German => &*IN_GERMAN,
@@ -60,7 +60,7 @@ impl Language {
     }
 
     /// The same with values in place of `{name}`.
-    pub fn fill(self, english: &'static str, values: &[(&str, &dyn Display)]) -> String {
+    pub fn fill(self, english: &str, values: &[(&str, &dyn Display)]) -> String {
         let mut rest = self.say(english);
         let mut filled = String::with_capacity(rest.len() + 16);
         while let Some((before, after)) = rest.split_once('{') {

@@ -15,6 +15,7 @@ use crate::ui::run::Run;
 use crate::ui::theme::{color, font};
 use crate::ui::view::View;
 use crate::ui::wish::Wish;
+use crate::words::say;
 
 /// What all blocks are shown with.
 struct Reader<'a> {
@@ -56,21 +57,21 @@ impl Reader<'_> {
         match &block.content {
             Content::Text(text) => self.prose(ui, classroom, text),
             Content::Setup(_) => {}
-            Content::Predict(predict) => self.framed(ui, "Predict", |ui| {
+            Content::Predict(predict) => self.framed(ui, say!(self.view, "Predict"), |ui| {
                 self.predict(ui, classroom, predict, wishes);
             }),
             Content::Run(run) => {
-                let words = run.button.as_deref().unwrap_or("Run it");
+                let words = run.button.as_deref().unwrap_or(say!(ui, "Run it"));
                 self.run(ui, classroom, words, wishes);
             }
             Content::Light(light) => self.light(ui, *light, wishes),
             Content::Quiz(quiz) => {
-                self.framed(ui, "Check", |ui| {
+                self.framed(ui, say!(self.view, "Check"), |ui| {
                     self.quiz(ui, classroom, quiz, wishes);
                 });
             }
             Content::Task(task) => {
-                self.framed(ui, "Task", |ui| {
+                self.framed(ui, say!(self.view, "Task"), |ui| {
                     self.task(ui, classroom, task, wishes);
                 });
             }
@@ -175,8 +176,8 @@ impl Reader<'_> {
             }
         }
         let choice = draft.choice;
-        let commit = ui.add_enabled(choice.is_some(), Button::new("Commit"));
-        let commit = commit.on_disabled_hover_text("Choose one first");
+        let commit = ui.add_enabled(choice.is_some(), Button::new(say!(ui, "Commit")));
+        let commit = commit.on_disabled_hover_text(say!(ui, "Choose one first"));
         commit
             .clicked()
             .then_some(choice)
@@ -197,10 +198,10 @@ impl Reader<'_> {
             ui.spacing_mut().slider_width = ui.available_width() * 0.6;
             ui.add(slider)
                 .accessible_name("Your prediction")
-                .on_hover_text("Draw the bar as long as you think it is");
+                .on_hover_text(say!(ui, "Draw the bar as long as you think it is"));
             let guess = draft.bar;
             return ui
-                .button("Commit")
+                .button(say!(ui, "Commit"))
                 .clicked()
                 .then_some(Answered::Number(guess));
         }
@@ -213,7 +214,7 @@ impl Reader<'_> {
                 let field = ui.add(field).accessible_name("Your prediction");
                 let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
                 ui.label(RichText::new(unit(number.style)).weak());
-                ui.button("Commit").clicked() || entered
+                ui.button(say!(ui, "Commit")).clicked() || entered
             })
             .inner;
         if let Some(wrong) = &draft.wrong {
@@ -236,9 +237,10 @@ impl Reader<'_> {
         if classroom.is_running(self.block) {
             ui.horizontal(|ui| {
                 ui.label(
-                    RichText::new("Running: watch the timelines").color(color(palette.accent)),
+                    RichText::new(say!(ui, "Running: watch the timelines"))
+                        .color(color(palette.accent)),
                 );
-                if ui.button("To its end").clicked() {
+                if ui.button(say!(ui, "To its end")).clicked() {
                     wishes.push(Wish::Teach(Teach::Finish));
                 }
             });
@@ -246,7 +248,7 @@ impl Reader<'_> {
         }
         let made = self.play.is_made(self.block);
         let words = if made {
-            format!("{words} again")
+            say!(ui, "{words} again", words)
         } else {
             words.to_owned()
         };
@@ -260,7 +262,7 @@ impl Reader<'_> {
         let text = format!("Lit: {}", lit(light));
         if ui
             .button(RichText::new(text).small())
-            .on_hover_text("Light it again")
+            .on_hover_text(say!(ui, "Light it again"))
             .clicked()
         {
             wishes.push(Wish::Teach(Teach::Light(self.block)));
@@ -297,9 +299,9 @@ impl Reader<'_> {
     fn verdict(&self, ui: &mut Ui, right: bool) {
         let palette = self.view.palette();
         let (text, tint) = if right {
-            ("Right.", palette.accent)
+            (say!(self.view, "Right."), palette.accent)
         } else {
-            ("Not so.", palette.error)
+            (say!(self.view, "Not so."), palette.error)
         };
         ui.label(
             RichText::new(text)
@@ -327,15 +329,15 @@ impl Reader<'_> {
             }
         }
         if self.play.is_reached(self.block) {
-            let text =
-                RichText::new("Reached.").font(font(self.view.sizes().body, Weight::SemiBold));
+            let text = RichText::new(say!(self.view, "Reached."))
+                .font(font(self.view.sizes().body, Weight::SemiBold));
             ui.label(text.color(color(palette.accent)));
             self.prose(ui, classroom, &task.why);
         } else {
             self.hints(ui, classroom, &task.hints, wishes);
         }
         if ui
-            .button(RichText::new("Back to the start of the task").small())
+            .button(RichText::new(say!(ui, "Back to the start of the task")).small())
             .clicked()
         {
             wishes.push(Wish::Teach(Teach::SetUp(self.block)));
@@ -354,7 +356,12 @@ impl Reader<'_> {
             self.prose(ui, classroom, hint);
         }
         if given < hints.len() {
-            let text = format!("Hint {} of {}", given + 1, hints.len());
+            let text = say!(
+                ui,
+                "Hint {n} of {count}",
+                n = given + 1,
+                count = hints.len()
+            );
             if ui.button(RichText::new(text).small()).clicked() {
                 wishes.push(Wish::Teach(Teach::Hint(self.block)));
             }

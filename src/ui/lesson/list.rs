@@ -7,6 +7,7 @@ use crate::scene::fonts::Weight;
 use crate::ui::theme::{color, font};
 use crate::ui::view::View;
 use crate::ui::wish::Wish;
+use crate::words::say;
 
 /// So many mistakes are told at once.
 const MOST_TOLD: usize = 40;
@@ -22,12 +23,17 @@ pub(super) fn show(ui: &mut Ui, classroom: &mut Classroom, view: &View, wishes: 
             for (index, lesson) in classroom.course.lessons.iter().enumerate() {
                 let progress = classroom.record.lessons.get(&lesson.id);
                 let (sign, told) = match progress {
-                    Some(progress) if progress.done => ("✓", "done".to_owned()),
+                    Some(progress) if progress.done => ("✓", say!(ui, "done").to_owned()),
                     Some(progress) => (
                         "…",
-                        format!("page {} of {}", progress.page + 1, lesson.pages.len()),
+                        say!(
+                            ui,
+                            "page {n} of {count}",
+                            n = progress.page + 1,
+                            count = lesson.pages.len()
+                        ),
                     ),
-                    None => ("", format!("{} min", lesson.minutes)),
+                    None => ("", say!(ui, "{n} min", n = lesson.minutes)),
                 };
                 let title = RichText::new(format!("{}  {}", index + 1, lesson.title))
                     .font(font(sizes.body, Weight::SemiBold));
@@ -52,13 +58,18 @@ pub(super) fn show(ui: &mut Ui, classroom: &mut Classroom, view: &View, wishes: 
 /// Where a page of what was done goes.
 fn summary(ui: &mut Ui, classroom: &mut Classroom, view: &View, wishes: &mut Vec<Wish>) {
     ui.separator();
-    ui.label(RichText::new("What was done").font(font(view.sizes().body, Weight::SemiBold)));
-    ui.label("One page with predictions, answers and the timeline that is shown");
+    ui.label(
+        RichText::new(say!(ui, "What was done")).font(font(view.sizes().body, Weight::SemiBold)),
+    );
+    ui.label(say!(
+        ui,
+        "One page with predictions, answers and the timeline that is shown"
+    ));
     ui.horizontal(|ui| {
         let width = ui.available_width() - view.sizes().body * 5.0;
         let field = TextEdit::singleline(&mut classroom.summary.0).desired_width(width);
         ui.add(field).accessible_name("File of the summary");
-        if ui.button("Save").clicked() {
+        if ui.button(say!(ui, "Save")).clicked() {
             wishes.push(Wish::Teach(Teach::Summary(classroom.summary.0.clone())));
         }
     });
@@ -83,7 +94,7 @@ pub(super) fn mistakes(ui: &mut Ui, classroom: &Classroom, view: &View) {
     }
     let error = color(view.palette().error);
     ui.label(
-        RichText::new("Lessons with mistakes")
+        RichText::new(say!(ui, "Lessons with mistakes"))
             .font(font(view.sizes().body, Weight::SemiBold))
             .color(error),
     );

@@ -6,6 +6,7 @@ use crate::lesson::{Answer, Answered, Play, Predict, Verdict};
 use crate::scene::fonts::Weight;
 use crate::ui::theme::{color, font};
 use crate::ui::view::View;
+use crate::words::say;
 
 /// Shows what was predicted, and once it was run, how it came out.
 pub(super) fn show(
@@ -25,14 +26,14 @@ pub(super) fn show(
                 String::new()
             }
         };
-        ui.label(RichText::new(format!("You predict: {said}")).strong());
+        ui.label(RichText::new(say!(ui, "You predict: {said}", said)).strong());
         return;
     };
     let palette = view.palette();
     let (text, tint) = if verdict.right {
-        ("You were right.", palette.accent)
+        (say!(view, "You were right."), palette.accent)
     } else {
-        ("It came out otherwise.", palette.error)
+        (say!(view, "It came out otherwise."), palette.error)
     };
     ui.label(
         RichText::new(text)
@@ -62,9 +63,9 @@ fn numbers(play: &Play, (block, predict): (usize, &Predict), answered: Answered)
 fn rows(ui: &mut Ui, view: &View, verdict: &Verdict, bars: Option<Bars>) {
     let most = bars.into_iter().flatten().flatten().fold(0.0, f64::max);
     let named = [
-        ("You", Some(&verdict.predicted)),
-        ("Formula", verdict.formula.as_ref()),
-        ("Run", Some(&verdict.measured)),
+        (say!(view, "You"), Some(&verdict.predicted)),
+        (say!(view, "Formula"), verdict.formula.as_ref()),
+        (say!(view, "Run"), Some(&verdict.measured)),
     ];
     let weak = |name: &str| RichText::new(name).color(color(view.palette().text_weak));
     let Some(bars) = bars else {

@@ -12,6 +12,7 @@ use crate::ui::run::Run;
 use crate::ui::theme::{color, font};
 use crate::ui::view::{TextSize, View};
 use crate::ui::wish::Wish;
+use crate::words::say;
 
 /// How wide the panel is.
 pub(in crate::ui) fn width(view: &View, window: f32) -> f32 {
@@ -61,17 +62,25 @@ fn head(ui: &mut Ui, classroom: &Classroom, view: &View, wishes: &mut Vec<Wish>)
     ui.horizontal(|ui| {
         let title = match &classroom.play {
             Some(play) => {
-                let back = icon_button(ui, Icon::Left, Strength::Plain, "All lessons");
-                if back.on_hover_text("All lessons").clicked() {
+                let back = icon_button(ui, Icon::Left, Strength::Plain, say!(ui, "All lessons"));
+                if back.on_hover_text(say!(ui, "All lessons")).clicked() {
                     wishes.push(Wish::Teach(Teach::List));
                 }
                 play.lesson().title.clone()
             }
-            None => "Lessons".to_owned(),
+            None => say!(ui, "Lessons").to_owned(),
         };
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            let close = icon_button(ui, Icon::Close, Strength::Plain, "Close the lessons");
-            if close.on_hover_text("Close the lessons (N)").clicked() {
+            let close = icon_button(
+                ui,
+                Icon::Close,
+                Strength::Plain,
+                say!(ui, "Close the lessons"),
+            );
+            if close
+                .on_hover_text(say!(ui, "Close the lessons (N)"))
+                .clicked()
+            {
                 wishes.push(Wish::Teach(Teach::Toggle));
             }
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
@@ -88,30 +97,34 @@ fn foot_line(ui: &mut Ui, play: &Play, view: &View, wishes: &mut Vec<Wish>) {
     let (page, count) = (play.progress().page, play.lesson().pages.len());
     ui.add_space(view.sizes().gap() * 0.5);
     ui.horizontal(|ui| {
-        let back = ui.add_enabled(page > 0, Button::new("Back"));
-        if back.on_hover_text("The page before (Page up)").clicked() {
+        let back = ui.add_enabled(page > 0, Button::new(say!(ui, "Back")));
+        if back
+            .on_hover_text(say!(ui, "The page before (Page up)"))
+            .clicked()
+        {
             wishes.push(Wish::Teach(Teach::Back));
         }
         dots(ui, play, view, wishes);
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             let last = page + 1 == count;
             if last {
-                if ui.button("All lessons").clicked() {
+                if ui.button(say!(ui, "All lessons")).clicked() {
                     wishes.push(Wish::Teach(Teach::List));
                 }
-                let again = ui
-                    .button("Start over")
-                    .on_hover_text("This lesson from its start, all answers forgotten");
+                let again = ui.button(say!(ui, "Start over")).on_hover_text(say!(
+                    ui,
+                    "This lesson from its start, all answers forgotten"
+                ));
                 if again.clicked() {
                     wishes.push(Wish::Teach(Teach::Restart));
                 }
                 return;
             }
             let done = play.is_page_done(page);
-            let next = Button::new(RichText::new("Next")).selected(done);
+            let next = Button::new(RichText::new(say!(ui, "Next"))).selected(done);
             if ui
                 .add(next)
-                .on_hover_text("The next page (Page down)")
+                .on_hover_text(say!(ui, "The next page (Page down)"))
                 .clicked()
             {
                 wishes.push(Wish::Teach(Teach::Forward));
