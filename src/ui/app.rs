@@ -162,6 +162,9 @@ impl App {
             Wish::Look(look) => self.look(look),
             Wish::Show(show) => {
                 self.view.show(show);
+                if let Show::Language(language) = show {
+                    self.classroom.speak(language);
+                }
                 self.end_unseen();
             }
             Wish::Point(rank) => self.pane.attention.pointed = rank,

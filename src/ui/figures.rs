@@ -47,17 +47,12 @@ fn step(report: &Report) -> Figure {
 
 fn bubble(timeline: &Timeline, language: Language) -> Figure {
     let report = &timeline.report;
-    let note = match timeline.formula {
-        Some(formula) => say!(
-            language,
-            "of total · formula {share}",
-            share = percent(formula)
-        ),
-        None => say!(
-            language,
-            "of total · {share} of ideal",
-            share = percent(report.bubble_of_ideal)
-        ),
+    let note = if let Some(formula) = timeline.formula {
+        let share = percent(formula);
+        say!(language, "of total · formula {share}", share)
+    } else {
+        let share = percent(report.bubble_of_ideal);
+        say!(language, "of total · {share} of ideal", share)
     };
     figure(mark!("Bubble"), percent(report.bubble_of_total), note)
 }

@@ -1,8 +1,9 @@
 //! The keys, over the window.
 
-use eframe::egui::{Grid, Id, Key, Modal, RichText, ScrollArea, Ui};
+use eframe::egui::{Button, Grid, Id, Key, Modal, RichText, ScrollArea, Ui};
 
 use crate::scene::fonts::Weight;
+use crate::words::{Language, say};
 
 use super::bindings::BINDINGS;
 use super::builder::BUILDING;
@@ -15,7 +16,7 @@ use super::wish::{Show, Wish};
 pub(super) fn show(ui: &mut Ui, view: &View, listed: fn(&Binding) -> bool, wishes: &mut Vec<Wish>) {
     let sizes = view.sizes();
     let modal = Modal::new(Id::unique("keys")).show(ui.ctx(), |ui| {
-        ui.label(RichText::new("Keys").font(font(sizes.title(), Weight::SemiBold)));
+        ui.label(RichText::new(say!(ui, "Keys")).font(font(sizes.title(), Weight::SemiBold)));
         let room = ui.ctx().content_rect().height() - sizes.body * 10.0;
         ScrollArea::vertical().max_height(room).show(ui, |ui| {
             ui.horizontal_top(|ui| {
@@ -31,7 +32,15 @@ pub(super) fn show(ui: &mut Ui, view: &View, listed: fn(&Binding) -> bool, wishe
                     .weak(),
             );
         });
-        let close = ui.button("Close");
+        ui.horizontal(|ui| {
+            for language in Language::ALL {
+                let button = Button::selectable(view.language == language, language.name());
+                if ui.add(button).clicked() {
+                    wishes.push(Wish::Show(Show::Language(language)));
+                }
+            }
+        });
+        let close = ui.button(say!(ui, "Close"));
         if close.clicked() || ui.input(|input| input.key_pressed(Key::Escape)) {
             wishes.push(Wish::Show(Show::Help));
         }

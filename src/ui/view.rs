@@ -187,6 +187,7 @@ impl View {
             Show::Help => self.toggle_dialog(Dialog::Help),
             Show::Middle(middle) => self.toggle_middle(middle),
             Show::Export => self.toggle_dialog(Dialog::Export),
+            Show::Language(language) => self.language = language,
         }
     }
 

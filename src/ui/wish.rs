@@ -8,7 +8,7 @@ use crate::scene::Hit;
 use crate::session::{Config, GuideSpec, SweepSpec};
 use crate::trace::Area;
 use crate::units::{Nanos, Rank};
-use crate::words::mark;
+use crate::words::{Language, mark};
 
 /// A way through the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +154,8 @@ pub(super) enum Show {
     Export,
     /// Something in the timeline's place, or no longer.
     Middle(Middle),
+    /// Texts in a language.
+    Language(Language),
 }
 
 /// What somebody wants.

@@ -387,6 +387,33 @@ fn a_lesson_goes_on_where_it_was_left() {
 }
 
 #[test]
+fn the_window_speaks_german_and_keeps_what_was_done() {
+    let mut harness = window(options("pipeline-bubble"));
+    let english = Course::bundled(Language::English);
+    play_page(&mut harness, english.lesson("pipeline-bubble").unwrap(), 0);
+    click(&mut harness, Role::Button, "Keys");
+    // The list takes some frames to its height.
+    harness.run_steps(12);
+    click(&mut harness, Role::Button, "Deutsch");
+    harness.run_steps(3);
+    click(&mut harness, Role::Button, "Schließen");
+    for text in [
+        "Lektionen…",
+        "Datenparallel",
+        "Es kam anders.",
+        "Speicher",
+        "Weiter",
+    ] {
+        assert!(has(&harness, text), "{text}");
+    }
+    let title = Course::bundled(Language::German);
+    let title = title.lesson("pipeline-bubble").unwrap().title.clone();
+    assert!(has(&harness, &title));
+    click(&mut harness, Role::Button, "Weiter");
+    assert!(has(&harness, "Festlegen") && !has(&harness, "Commit"));
+}
+
+#[test]
 fn lessons_of_ones_own_are_read_again_when_saved_and_their_mistakes_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("01-own.md");

@@ -314,9 +314,31 @@ impl Classroom {
         }
     }
 
+    /// The lessons that come with the program, in another language; what was done in them stays.
+    pub(in crate::ui) fn speak(&mut self, language: Language) {
+        if self.files.is_none() {
+            self.teach(Course::bundled(language));
+        }
+    }
+
+    /// Other texts of the lessons, also of the one that is read.
+    fn teach(&mut self, course: Course) {
+        self.course = course;
+        let read = self.play.as_ref();
+        let again = read.and_then(|play| self.course.lesson(&play.lesson().id));
+        let again = again.cloned();
+        if let Some((play, lesson)) = self.play.as_mut().zip(again)
+            && *play.lesson() != lesson
+        {
+            play.reload(lesson);
+            stage::restore(play);
+            self.forget_page();
+            self.staged = None;
+        }
+    }
+
     /// Reads lessons again that were saved.
     fn poll(&mut self, ctx: &Context) {
-        let mut changed = false;
         let Some((files, wrong)) = &mut self.files else {
             return;
         };
@@ -330,26 +352,10 @@ impl Classroom {
                 None => {}
                 Some(Ok(course)) => {
                     *wrong = None;
-                    self.course = course;
-                    let again = self
-                        .play
-                        .as_ref()
-                        .and_then(|play| self.course.lesson(&play.lesson().id))
-                        .cloned();
-                    if let Some((play, lesson)) = self.play.as_mut().zip(again)
-                        && *play.lesson() != lesson
-                    {
-                        play.reload(lesson);
-                        stage::restore(play);
-                        changed = true;
-                    }
+                    self.teach(course);
                 }
                 Some(Err(error)) => *wrong = Some(error.to_string()),
             }
-        }
-        if changed {
-            self.forget_page();
-            self.staged = None;
         }
         ctx.request_repaint_after(POLL);
     }
