@@ -50,7 +50,7 @@ fn read(files: &[(&str, &str)]) -> Catalogue {
 }
 
 impl Language {
-    /// An English text of [`say!`](super::say) or [`mark!`](super::mark) in this language; itself if there is no other.
+    /// An English text of `say!` or `mark!` in this language; itself if there is no other.
     pub fn say(self, english: &str) -> &str {
         let catalogue = match self {
             Self::English => return english,
