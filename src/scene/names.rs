@@ -111,7 +111,15 @@ pub(super) fn draw(timeline: &Timeline<'_>, row: Row, canvas: &mut Canvas) {
         let name = folded.unwrap_or_else(|| name(trace, rank_index));
         let after = style.width(&name) + size * 0.5;
         canvas.text_at_middle(Point::new(0.0, middle), Anchor::Start, style, name);
-        let weak = Type::regular((size * 0.86).max(sizes.least).min(size), palette.text_weak);
+        let weak = Type::regular(
+            Sizes {
+                body: size,
+                ..sizes
+            }
+            .small()
+            .min(size),
+            palette.text_weak,
+        );
         let stage = if several {
             gpus(timeline, row)
         } else {

@@ -8,7 +8,6 @@ use crate::schedule::{Chunks, ScheduleKind};
 use crate::session::Config;
 use crate::shape::{PRESETS, Zero};
 use crate::units::large;
-
 use crate::words::{mark, say};
 
 use super::dock;

@@ -6,7 +6,6 @@ use crate::plan::Layout;
 use crate::schedule::ScheduleKind;
 use crate::session::{Config, ConfigError};
 use crate::shape::{ModelShape, PRESETS, Zero};
-
 use crate::words::mark;
 
 use super::what_if;

@@ -70,6 +70,14 @@ fn exposed(report: &Report, language: Language) -> Figure {
 }
 
 fn memory(report: &Report, language: Language) -> Figure {
+    if report.config.costs != Costs::Model {
+        // A zero would be read as a measure.
+        return figure(
+            mark!("Peak memory"),
+            "–".to_owned(),
+            say!(language, "not modelled here").to_owned(),
+        );
+    }
     let peak_of = |rank: &crate::session::RankReport| {
         let memory = rank.peak_memory_bytes;
         memory.parameters + memory.gradients + memory.optimizer + memory.activations
@@ -79,14 +87,6 @@ fn memory(report: &Report, language: Language) -> Figure {
         .iter()
         .max_by_key(|rank| (peak_of(rank), std::cmp::Reverse(rank.rank)));
     let peak = most.map_or(Bytes::ZERO, peak_of);
-    if report.config.costs != Costs::Model {
-        // A zero would be read as a measure.
-        return figure(
-            mark!("Peak memory"),
-            "–".to_owned(),
-            say!(language, "not modelled here").to_owned(),
-        );
-    }
     let capacity = report.config.hardware.memory();
     let fault = !report.fits;
     let note = if fault {

@@ -12,7 +12,7 @@ use crate::shape::{ModelShape, PRESETS, Recompute, Zero};
 use crate::units::{large, percent};
 
 use super::guide_path::{self, Walk};
-use super::icon::{Icon, Weight, icon_button};
+use super::icon::{Icon, Weight, icon_button, keyed_button};
 use super::run::Run;
 use super::theme::{color, font};
 use super::view::{Middle, View};
@@ -277,8 +277,8 @@ pub(super) fn tabs(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) {
             }
         }
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            let close = icon_button(ui, Icon::Close, Weight::Plain, "Back to the timeline");
-            if close.on_hover_text("Back to the timeline (Esc)").clicked() {
+            let named = ("Back to the timeline", "Esc");
+            if keyed_button(ui, Icon::Close, Weight::Plain, named).clicked() {
                 wishes.push(Wish::Show(Show::Middle(view.middle)));
             }
         });

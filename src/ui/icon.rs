@@ -101,6 +101,16 @@ pub(super) fn icon_button(ui: &mut Ui, icon: Icon, weight: Weight, name: &str) -
     response
 }
 
+/// The same for what has a key, which is told to whoever points at it.
+pub(super) fn keyed_button(
+    ui: &mut Ui,
+    icon: Icon,
+    weight: Weight,
+    (name, key): (&str, &str),
+) -> Response {
+    icon_button(ui, icon, weight, name).on_hover_text(format!("{name} ({key})"))
+}
+
 fn draw(painter: &Painter, icon: Icon, room: Rect, ink: Color32) {
     let at = |x: f32, y: f32| room.min + vec2(x, y) * room.size();
     let bar = |x: f32, width: f32| {

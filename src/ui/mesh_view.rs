@@ -290,8 +290,8 @@ impl<'a> Grid<'a> {
             ui.painter()
                 .rect_stroke(rect, radius, stroke, StrokeKind::Inside);
         }
-        let dimmed = groups.is_some() && outline.is_none();
-        self.paint_text(ui, step, (rank, at, rect), dimmed);
+        let lit = groups.is_none() || outline.is_some();
+        self.paint_text(ui, step, (rank, at, rect), lit);
     }
 
     fn paint_text(
@@ -299,12 +299,12 @@ impl<'a> Grid<'a> {
         ui: &Ui,
         step: &Timeline,
         (rank, at, rect): (Rank, Coord, Rect),
-        dimmed: bool,
+        lit: bool,
     ) {
         let (palette, sizes) = (self.view.palette(), self.view.sizes());
         let size = sizes.small();
         // The second line is told apart by its weight: weak text would not read on a lit cell.
-        let ink = color(palette.text_if_lit(!dimmed));
+        let ink = color(palette.text_if_lit(lit));
         let room = rect.width() - 4.0;
         let names = [format!("GPU {rank}"), rank.to_string()];
         let Some(name) = names

@@ -7,7 +7,7 @@ use eframe::egui::{Id, Key, Modifiers, RichText, TextEdit, Ui};
 use crate::scene::Hit;
 use crate::trace::Trace;
 
-use super::icon::{Icon, Weight, icon_button};
+use super::icon::{Icon, Weight, icon_button, keyed_button};
 use super::theme::color;
 use super::view::View;
 use super::walk::{MOST_FOUND, search};
@@ -78,15 +78,12 @@ impl Search {
         if icon_button(ui, Icon::Close, Weight::Plain, "Close the search").clicked() {
             wishes.push(Wish::Dismiss);
         }
-        let next = icon_button(ui, Icon::EventForward, Weight::Plain, "Next found");
-        if next.on_hover_text("Next found (Enter)").clicked() {
+        let next = ("Next found", "Enter");
+        if keyed_button(ui, Icon::EventForward, Weight::Plain, next).clicked() {
             wishes.push(Wish::Look(Look::NextFound));
         }
-        let previous = icon_button(ui, Icon::EventBack, Weight::Plain, "Previous found");
-        if previous
-            .on_hover_text("Previous found (Shift Enter)")
-            .clicked()
-        {
+        let previous = ("Previous found", "Shift Enter");
+        if keyed_button(ui, Icon::EventBack, Weight::Plain, previous).clicked() {
             wishes.push(Wish::Look(Look::PreviousFound));
         }
         let tint = color(view.palette().text_weak);

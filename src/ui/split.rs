@@ -11,7 +11,7 @@ use crate::scene::split::{Choice, Moment, Refusal, Step, Story, Topic, Way, scen
 use crate::scene::tokens::{Sizes, Theme};
 use crate::scene::{Look as SceneLook, Size};
 
-use super::icon::{Icon, Weight, icon_button};
+use super::icon::{Icon, Weight, keyed_button};
 use super::paint::Painted;
 use super::theme::{color, font};
 use super::view::{Middle, View};
@@ -288,8 +288,8 @@ impl SplitPanel {
             if other.on_hover_text("The same with other numbers").clicked() {
                 choice.seed = choice.seed.wrapping_add(1);
             }
-            let close = icon_button(ui, Icon::Close, Weight::Plain, "Back to the timeline");
-            if close.on_hover_text("Back to the timeline (I)").clicked() {
+            let named = ("Back to the timeline", "I");
+            if keyed_button(ui, Icon::Close, Weight::Plain, named).clicked() {
                 wishes.push(Wish::Show(Show::Middle(Middle::Split)));
             }
         });
@@ -374,8 +374,7 @@ impl SplitPanel {
             (on, Weight::Plain, "→ or Page down", Travel::EventForward),
         ];
         for ((icon, name), weight, key, travel) in buttons {
-            let button = icon_button(ui, icon, weight, name);
-            if button.on_hover_text(format!("{name} ({key})")).clicked() {
+            if keyed_button(ui, icon, weight, (name, key)).clicked() {
                 self.travel(travel);
             }
         }

@@ -131,8 +131,7 @@ pub(super) fn choice(
     });
 }
 
-/// A name within a sentence.
-/// The name within a sentence: nouns are capitals in German.
+/// A name within a sentence: nouns keep their capitals in German.
 fn lower(ui: &Ui, name: &str) -> String {
     match ui.language() {
         Language::English => name.to_lowercase(),

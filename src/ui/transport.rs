@@ -3,10 +3,9 @@
 use eframe::egui::{Align, Button, Layout, RichText, Ui};
 
 use crate::scene::fonts::Weight as FontWeight;
-
 use crate::words::{Language, say};
 
-use super::icon::{Icon, Weight, icon_button};
+use super::icon::{Icon, Weight, icon_button, keyed_button};
 use super::lesson::Teach;
 use super::run::Run;
 use super::theme::{color, font};
@@ -22,16 +21,8 @@ const ROOM_FOR_PARTS: f32 = 11.5;
 /// Shows the bar.
 pub(super) fn show(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     ui.horizontal_centered(|ui| {
-        let fold = icon_button(
-            ui,
-            Icon::Sidebar,
-            Weight::Plain,
-            say!(ui, "Fold the controls"),
-        );
-        if fold
-            .on_hover_text(say!(ui, "Fold the controls (K)"))
-            .clicked()
-        {
+        let named = (say!(ui, "Fold the controls"), "K");
+        if keyed_button(ui, Icon::Sidebar, Weight::Plain, named).clicked() {
             wishes.push(Wish::Show(Show::Controls));
         }
         let sizes = view.sizes();
@@ -93,8 +84,7 @@ fn travel(ui: &mut Ui, run: &Run, wishes: &mut Vec<Wish>) {
         } else {
             Weight::Plain
         };
-        let response = icon_button(ui, icon, weight, name);
-        if response.on_hover_text(format!("{name} ({key})")).clicked() {
+        if keyed_button(ui, icon, weight, (name, key)).clicked() {
             wishes.push(Wish::Travel(travel));
         }
     }
@@ -180,8 +170,8 @@ pub(super) fn window_switches(ui: &mut Ui, view: &View, wishes: &mut Vec<Wish>) 
     if help.on_hover_text(say!(ui, "Keys (?)")).clicked() {
         wishes.push(Wish::Show(Show::Help));
     }
-    let theme = icon_button(ui, Icon::Theme, Weight::Plain, "Light or dark");
-    if theme.on_hover_text(say!(ui, "Light or dark (L)")).clicked() {
+    let named = (say!(ui, "Light or dark"), "L");
+    if keyed_button(ui, Icon::Theme, Weight::Plain, named).clicked() {
         wishes.push(Wish::Show(Show::Theme));
     }
     let presenting = view.text == TextSize::Presenter;

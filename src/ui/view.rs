@@ -76,7 +76,7 @@ pub(super) struct View {
     sizes: Sizes,
     room: usize,
     /// The colours, text sizes and language that widgets have.
-    dressed: Option<(Theme, f32, Language)>,
+    dressed: Option<(Theme, Sizes, Language)>,
 }
 
 impl Speaks for View {
@@ -107,7 +107,7 @@ impl View {
     /// Sets the widgets' look when colours or text sizes change.
     pub(super) fn dress(&mut self, ctx: &Context) {
         self.fit(ctx.content_rect().height());
-        let wanted = (self.theme, self.sizes.body, self.language);
+        let wanted = (self.theme, self.sizes, self.language);
         if self.dressed != Some(wanted) {
             theme::speak(ctx, self.language);
             theme::apply(ctx, self.theme, self.sizes);

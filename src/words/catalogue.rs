@@ -6,34 +6,17 @@ use std::sync::LazyLock;
 
 use super::Language;
 
+/// Files of a language, each with its name and its text.
+macro_rules! files {
+    ($language:literal: $($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../assets/words/", $language, "/", $name)))),+]
+    };
+}
+
 /// The German texts, by the part of the program that they are in.
-const GERMAN: &[(&str, &str)] = &[
-    (
-        "builder.toml",
-        include_str!("../../assets/words/de/builder.toml"),
-    ),
-    (
-        "guide.toml",
-        include_str!("../../assets/words/de/guide.toml"),
-    ),
-    (
-        "lessons.toml",
-        include_str!("../../assets/words/de/lessons.toml"),
-    ),
-    (
-        "matrices.toml",
-        include_str!("../../assets/words/de/matrices.toml"),
-    ),
-    ("run.toml", include_str!("../../assets/words/de/run.toml")),
-    (
-        "timeline.toml",
-        include_str!("../../assets/words/de/timeline.toml"),
-    ),
-    (
-        "window.toml",
-        include_str!("../../assets/words/de/window.toml"),
-    ),
-];
+const GERMAN: &[(&str, &str)] = files!(
+    "de": "builder.toml", "guide.toml", "lessons.toml", "matrices.toml", "run.toml", "timeline.toml", "window.toml",
+);
 
 /// Of each English text the one in another language.
 type Catalogue = BTreeMap<String, String>;

@@ -91,9 +91,13 @@ fn ground(picture: &RgbaImage, place: Rect) -> Colour {
     Colour { r, g, b, a }
 }
 
-/// Whether a text is the letter, number or name on a block of a timeline: it is as large as its block has room for, and the
-/// legend says it at full size.
-fn on_a_block(text: &str) -> bool {
+/// Whether a text is the letter, number or name on a block of a timeline, which lies over its `legend`: it is as large as its
+/// block has room for, and the legend says it at full size.
+fn on_a_block(seen: &Seen, legend: Option<f32>) -> bool {
+    let text = seen.text.as_str();
+    if legend.is_none_or(|legend| seen.place.bottom() > legend) {
+        return false;
+    }
     let letter = text.trim_start_matches(['F', 'B', 'I', 'W']);
     letter.chars().all(|digit| digit.is_ascii_digit())
         || [
@@ -114,9 +118,12 @@ fn on_a_block(text: &str) -> bool {
 /// What is too small or too pale, of all that is drawn.
 fn faults(harness: &Harness<'static, App>, picture: &RgbaImage, least: f32) -> Vec<String> {
     let mut faults = Vec::new();
-    for seen in texts(harness) {
+    let texts = texts(harness);
+    let legend = texts.iter().find(|seen| seen.text == "F forward");
+    let legend = legend.map(|seen| seen.place.top());
+    for seen in texts {
         let text: String = seen.text.chars().take(40).collect();
-        if seen.size < least && !on_a_block(&seen.text) {
+        if seen.size < least && !on_a_block(&seen, legend) {
             faults.push(format!("{text:?} is {:.1} points of {least:.1}", seen.size));
         }
         let [r, g, b, a] = seen.colour.to_array();

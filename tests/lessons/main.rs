@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use eframe::egui::accesskit::Role;
 use eframe::egui::{Key, Modifiers};
-use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
+use egui_kittest::{Harness, HarnessBuilder};
 use shardscope::export::Kit;
 use shardscope::lesson::{Answer, Content, Course, Lesson, Quiz, Task};
 use shardscope::session::Config;
@@ -26,11 +26,19 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A window high enough that nothing of a page is scrolled away.
 fn window(options: Options) -> Harness<'static, App> {
-    let mut harness = Harness::builder()
+    opened(Harness::builder(), options)
+}
+
+/// The same, of which pictures can be made.
+fn pictured(options: Options) -> Harness<'static, App> {
+    opened(Harness::builder().wgpu(), options)
+}
+
+fn opened(builder: HarnessBuilder<App>, options: Options) -> Harness<'static, App> {
+    let mut harness = builder
         .with_size([1800.0, 2400.0])
         .with_pixels_per_point(1.0)
         .with_max_steps(64)
-        .wgpu()
         .build_eframe(move |cc| App::new(cc, &options).unwrap());
     harness.run_steps(3);
     harness
@@ -72,6 +80,10 @@ fn click(harness: &mut Harness<'static, App>, role: Role, name: &str) {
 
 fn has(harness: &Harness<'static, App>, name: &str) -> bool {
     harness.query_all_by_label(name).next().is_some()
+}
+
+fn mentions(harness: &Harness<'static, App>, part: &str) -> bool {
+    harness.query_all_by_label_contains(part).next().is_some()
 }
 
 fn count(harness: &Harness<'static, App>, name: &str) -> usize {
@@ -275,10 +287,7 @@ fn play(lesson: &Lesson) {
     );
     for page in 1..=lesson.pages.len() {
         assert!(
-            harness
-                .query_all_by_label_contains(&format!("Page {page}, done"))
-                .next()
-                .is_some(),
+            mentions(&harness, &format!("Page {page}, done")),
             "{} page {page}",
             lesson.id
         );
@@ -322,7 +331,7 @@ fn one_lesson_is_played_to_its_end() {
 fn texts_of_lessons_are_large_enough_and_stand_out() {
     let mut faults = Vec::new();
     for lesson in Course::bundled(Language::English).lessons {
-        let mut harness = window(options(&lesson.id));
+        let mut harness = pictured(options(&lesson.id));
         play_page_and(&mut harness, &lesson, 0, &mut |harness, moment| {
             if moment == "end" {
                 faults.extend(look::look(harness, &format!("{}-1-{moment}", lesson.id)));
@@ -343,7 +352,7 @@ fn pictures_of_the_course() {
         .iter()
         .filter(|lesson| only.as_ref().is_none_or(|id| *id == lesson.id))
     {
-        let mut harness = window(options(&lesson.id));
+        let mut harness = pictured(options(&lesson.id));
         for page in 0..lesson.pages.len() {
             play_page_and(&mut harness, lesson, page, &mut |harness, moment| {
                 let name = format!("{}-{}-{moment}", lesson.id, page + 1);
@@ -378,12 +387,7 @@ fn a_lesson_goes_on_where_it_was_left() {
     assert!(has(&harness, "Page 1, done"));
     play_page(&mut harness, lesson, 1);
     // A text of this page names the run of the page before, which was made before the restart.
-    assert!(
-        harness
-            .query_all_by_label_contains("75.0 %")
-            .next()
-            .is_some()
-    );
+    assert!(mentions(&harness, "75.0 %"));
 }
 
 #[test]
@@ -435,25 +439,14 @@ fn lessons_of_ones_own_are_read_again_when_saved_and_their_mistakes_told() {
         .unwrap();
     row.click();
     harness.run_steps(3);
-    assert!(
-        harness
-            .query_all_by_label_contains("First words")
-            .next()
-            .is_some()
-    );
+    assert!(mentions(&harness, "First words"));
     std::fs::write(&file, text("Other words now")).unwrap();
     until(&mut harness, "what was saved", |harness| {
-        harness
-            .query_all_by_label_contains("Other words")
-            .next()
-            .is_some()
+        mentions(harness, "Other words")
     });
     std::fs::write(&file, text("Bad {{ bubbel }}")).unwrap();
     until(&mut harness, "the mistake", |harness| {
-        harness
-            .query_all_by_label_contains("01-own.md:9: there is no figure")
-            .next()
-            .is_some()
+        mentions(harness, "01-own.md:9: there is no figure")
     });
 }
 

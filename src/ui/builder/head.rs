@@ -5,7 +5,7 @@ use eframe::egui::{Align, Button, ComboBox, DragValue, Label, Layout, RichText, 
 use crate::lesson::build::{LADDER, MOST_RANKS};
 use crate::scene::fonts::Weight as FontWeight;
 use crate::schedule::{Chunks, ScheduleKind};
-use crate::ui::icon::{Icon, Weight, icon_button};
+use crate::ui::icon::{Icon, Weight, keyed_button};
 use crate::ui::theme::{color, font};
 use crate::ui::view::{Middle, View};
 use crate::ui::wish::{Show, Wish};
@@ -23,8 +23,8 @@ impl Builder {
         let sizes = view.sizes();
         ui.horizontal(|ui| {
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                let close = icon_button(ui, Icon::Close, Weight::Plain, "Back to the timeline");
-                if close.on_hover_text("Back to the timeline (Esc)").clicked() {
+                let named = ("Back to the timeline", "Esc");
+                if keyed_button(ui, Icon::Close, Weight::Plain, named).clicked() {
                     wishes.push(Wish::Show(Show::Middle(Middle::Builder)));
                 }
                 let stars = format!("{} of {} ★", self.progress.stars(), 3 * LADDER.len());

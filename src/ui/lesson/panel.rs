@@ -7,7 +7,7 @@ use eframe::egui::{
 use super::{Classroom, Teach, blocks, list};
 use crate::lesson::Play;
 use crate::scene::fonts::Weight;
-use crate::ui::icon::{Icon, Weight as Strength, icon_button};
+use crate::ui::icon::{Icon, Weight as Strength, icon_button, keyed_button};
 use crate::ui::run::Run;
 use crate::ui::theme::{color, font};
 use crate::ui::view::{TextSize, View};
@@ -71,16 +71,8 @@ fn head(ui: &mut Ui, classroom: &Classroom, view: &View, wishes: &mut Vec<Wish>)
             None => say!(ui, "Lessons").to_owned(),
         };
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            let close = icon_button(
-                ui,
-                Icon::Close,
-                Strength::Plain,
-                say!(ui, "Close the lessons"),
-            );
-            if close
-                .on_hover_text(say!(ui, "Close the lessons (N)"))
-                .clicked()
-            {
+            let named = (say!(ui, "Close the lessons"), "N");
+            if keyed_button(ui, Icon::Close, Strength::Plain, named).clicked() {
                 wishes.push(Wish::Teach(Teach::Toggle));
             }
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
