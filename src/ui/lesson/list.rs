@@ -3,7 +3,7 @@
 use eframe::egui::{Button, RichText, ScrollArea, TextEdit, Ui, vec2};
 
 use super::{Classroom, Teach};
-use crate::scene::fonts::Weight;
+use crate::scene::fonts::{self, Weight};
 use crate::ui::theme::{color, font};
 use crate::ui::view::View;
 use crate::ui::wish::Wish;
@@ -66,10 +66,15 @@ fn summary(ui: &mut Ui, classroom: &mut Classroom, view: &View, wishes: &mut Vec
         "One page with predictions, answers and the timeline that is shown"
     ));
     ui.horizontal(|ui| {
-        let width = ui.available_width() - view.sizes().body * 5.0;
+        // What the button leaves, in whichever language it is.
+        let save = say!(ui, "Save");
+        let spacing = ui.spacing();
+        let around = spacing.button_padding.x * 2.0 + spacing.item_spacing.x;
+        let button = fonts::width(save, view.sizes().body, Weight::Regular) + around;
+        let width = ui.available_width() - button;
         let field = TextEdit::singleline(&mut classroom.summary.0).desired_width(width);
         ui.add(field).accessible_name("File of the summary");
-        if ui.button(say!(ui, "Save")).clicked() {
+        if ui.button(save).clicked() {
             wishes.push(Wish::Teach(Teach::Summary(classroom.summary.0.clone())));
         }
     });
