@@ -5,6 +5,8 @@
 
 #[cfg(feature = "desktop")]
 pub mod cli;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod comm;
 pub mod engine;
 #[cfg(feature = "desktop")]
 pub mod export;
@@ -21,4 +23,5 @@ pub mod trace;
 #[cfg(feature = "desktop")]
 pub mod ui;
 pub mod units;
+mod wall;
 pub mod words;

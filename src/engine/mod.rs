@@ -6,7 +6,6 @@ mod emulate;
 mod estimate;
 mod gaps;
 mod simulate;
-mod wall;
 
 pub use disturb::{Disturbance, Slow, SlowPair};
 pub use emulate::{EmulateError, Emulator, Outcome};

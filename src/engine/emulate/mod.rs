@@ -16,7 +16,6 @@ use candle_core::Tensor;
 
 use self::data::DataGraph;
 use self::execute::Step;
-use super::wall::Stopwatch;
 use crate::mesh::{Axis, Coord};
 use crate::model::{
     ModelError, Shard, ShardPlace, Weights, clip_scale, gather, gather_gradient_shares,
@@ -25,6 +24,7 @@ use crate::model::{
 use crate::plan::{OpId, Plan, What};
 use crate::shape::{ModelShape, Zero};
 use crate::units::{Nanos, Rank};
+use crate::wall::Stopwatch;
 
 /// Why a step came to nothing.
 #[derive(Debug, thiserror::Error)]

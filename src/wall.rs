@@ -6,20 +6,20 @@ use crate::units::Nanos;
 
 /// How long something took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stopwatch(Instant);
+pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// From now on.
     #[expect(
         clippy::disallowed_methods,
-        reason = "measured durations need a wall clock, and engines hold it"
+        reason = "measured durations need a wall clock, and this is the place that has it"
     )]
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
 
     /// Until now.
-    pub(super) fn elapsed(self) -> Nanos {
+    pub(crate) fn elapsed(self) -> Nanos {
         Nanos(self.0.elapsed().as_nanos().min(u128::from(u64::MAX)) as u64)
     }
 }

@@ -1,0 +1,533 @@
+//! Ranks as threads of one process, over shared memory.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+#[cfg(not(loom))]
+use std::time::Duration;
+
+use super::buffer::Buffer;
+use super::fault::{Doing, Fault};
+use super::meeting::Meeting;
+use super::sync::{Arc, AtomicBool, AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, lock};
+use super::work::{Progress, Work};
+use super::{Algorithm, Arrival, Call, Communicator, Done, Kind, Ticket};
+use crate::units::Nanos;
+#[cfg(not(loom))]
+use crate::wall::Stopwatch;
+
+/// What ranks call an operation.
+pub type Names = Box<dyn Fn(u32) -> String + Send + Sync>;
+
+/// A world to be made.
+pub struct WorldSpec {
+    /// How many ranks.
+    pub ranks: usize,
+    /// The members of each group, ascending.
+    pub groups: Vec<Vec<u32>>,
+    /// How long a rank waits for another before the run is stopped.
+    pub timeout: Nanos,
+    /// How data moves.
+    pub algorithm: Algorithm,
+    /// Whether each rank has a core of its own, so that looking again is better than sleeping for a while.
+    pub own_cores: bool,
+    /// What operations are called.
+    pub names: Names,
+}
+
+impl fmt::Debug for WorldSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorldSpec")
+            .field("ranks", &self.ranks)
+            .field("groups", &self.groups)
+            .field("timeout", &self.timeout)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A rank has not said what it does.
+const NOTHING: u32 = u32::MAX;
+
+/// How long a rank with a core of its own looks again before it sleeps.
+#[cfg(not(loom))]
+const SPIN: Nanos = Nanos(30_000);
+
+/// The longest that a rank sleeps before it looks whether it has waited too long.
+#[cfg(not(loom))]
+const NAP: Duration = Duration::from_millis(100);
+
+/// Wakes a rank.
+struct Bell {
+    /// How often it was rung.
+    rung: AtomicU32,
+    condvar: Condvar,
+}
+
+/// What all ranks share, under one lock: it is held for a few instructions at a time.
+struct State<M> {
+    meetings: HashMap<(u32, u64), Meeting>,
+    /// Messages under way: from, to, what.
+    mail: HashMap<(u32, u32, u32), Arrival<M>>,
+    /// Collectives with chunks to be taken.
+    work: VecDeque<Arc<Work>>,
+    /// Ranks that sleep.
+    asleep: Vec<bool>,
+    /// For whom each rank waits.
+    awaits: Vec<Vec<u32>>,
+    /// Ranks that are through.
+    ended: Vec<bool>,
+    fault: Option<Fault>,
+}
+
+struct Shared<M> {
+    spec: WorldSpec,
+    /// The place of each rank in each group.
+    places: Vec<Vec<Option<usize>>>,
+    state: Mutex<State<M>>,
+    bells: Vec<Bell>,
+    /// What each rank did last.
+    doing: Vec<AtomicU32>,
+    failed: AtomicBool,
+    #[cfg(not(loom))]
+    clock: Stopwatch,
+}
+
+/// Makes the ends of a world of ranks in this process.
+#[derive(Debug)]
+pub struct World;
+
+impl World {
+    /// One end for each rank.
+    pub fn create<M: Send>(spec: WorldSpec) -> Vec<SharedComm<M>> {
+        let ranks = spec.ranks;
+        let place = |rank: usize| {
+            let in_group =
+                |group: &Vec<u32>| group.iter().position(|&member| member as usize == rank);
+            spec.groups.iter().map(in_group).collect()
+        };
+        let shared = Arc::new(Shared {
+            places: (0..ranks).map(place).collect(),
+            state: Mutex::new(State {
+                meetings: HashMap::new(),
+                mail: HashMap::new(),
+                work: VecDeque::new(),
+                asleep: vec![false; ranks],
+                awaits: vec![Vec::new(); ranks],
+                ended: vec![false; ranks],
+                fault: None,
+            }),
+            bells: (0..ranks).map(|_| Bell::new()).collect(),
+            doing: (0..ranks).map(|_| AtomicU32::new(NOTHING)).collect(),
+            failed: AtomicBool::new(false),
+            #[cfg(not(loom))]
+            clock: Stopwatch::start(),
+            spec,
+        });
+        let end = |rank| SharedComm {
+            rank,
+            sequences: vec![0; shared.spec.groups.len()],
+            shared: Arc::clone(&shared),
+        };
+        (0..ranks as u32).map(end).collect()
+    }
+}
+
+impl<M> State<M> {
+    /// Those that keep `missing` from coming: ranks that wait for others are not to blame, the others are; all of
+    /// them, if they wait for one another.
+    fn culprits(&self, missing: &[u32]) -> Vec<u32> {
+        let mut seen = missing.to_vec();
+        let mut at = 0;
+        while at < seen.len() {
+            let next = self.awaits[seen[at] as usize].iter();
+            let new: Vec<u32> = next.filter(|rank| !seen.contains(rank)).copied().collect();
+            seen.extend(new);
+            at += 1;
+        }
+        seen.sort_unstable();
+        let is_busy = |rank: &&u32| self.awaits[**rank as usize].is_empty();
+        let busy: Vec<u32> = seen.iter().filter(is_busy).copied().collect();
+        if busy.is_empty() { seen } else { busy }
+    }
+}
+
+impl Bell {
+    fn new() -> Self {
+        Self {
+            rung: AtomicU32::new(0),
+            condvar: Condvar::new(),
+        }
+    }
+}
+
+impl<M> Shared<M> {
+    fn now(&self) -> Nanos {
+        #[cfg(not(loom))]
+        return self.clock.elapsed();
+        #[cfg(loom)]
+        Nanos::ZERO
+    }
+
+    /// Wakes a rank; the lock is held, so that none falls asleep between looking and sleeping.
+    fn ring(&self, state: &State<M>, rank: u32) {
+        let bell = &self.bells[rank as usize];
+        bell.rung.fetch_add(1, Ordering::Release);
+        if state.asleep[rank as usize] {
+            bell.condvar.notify_one();
+        }
+    }
+
+    fn ring_all(&self, state: &State<M>) {
+        for rank in 0..self.bells.len() as u32 {
+            self.ring(state, rank);
+        }
+    }
+
+    fn doing(&self, rank: u32) -> Doing {
+        let what = self.doing[rank as usize].load(Ordering::Relaxed);
+        Doing {
+            rank,
+            what: if what == NOTHING {
+                "before its first operation".to_owned()
+            } else {
+                (self.spec.names)(what)
+            },
+        }
+    }
+
+    fn all_doing(&self, ranks: &[u32]) -> Vec<Doing> {
+        ranks.iter().map(|&rank| self.doing(rank)).collect()
+    }
+
+    fn fail(&self, state: &mut State<M>, fault: Fault) -> Fault {
+        let first = state.fault.get_or_insert(fault).clone();
+        self.failed.store(true, Ordering::Release);
+        self.ring_all(state);
+        first
+    }
+
+    /// Does what there is to do of `work`; the thread that ends it, or a phase of it, tells those that wait.
+    fn help(&self, work: &Work) -> bool {
+        let mut helped = false;
+        while let Some(progress) = work.help() {
+            helped = true;
+            match progress {
+                Progress::Under => {}
+                Progress::Phase => self.ring_all(&lock(&self.state)),
+                Progress::Through => self.end(work.key),
+            }
+        }
+        helped
+    }
+
+    fn end(&self, key: (u32, u64)) {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        if let Some(meeting) = state.meetings.get_mut(&key) {
+            meeting.end(now);
+        }
+        state.work.retain(|work| work.key != key);
+        for &member in &self.spec.groups[key.0 as usize] {
+            self.ring(&state, member);
+        }
+    }
+}
+
+/// A rank's end of a world of threads. Dropped by a panic, it stops the others; dropped otherwise, it says that
+/// this rank is through.
+pub struct SharedComm<M> {
+    rank: u32,
+    /// How many collectives of each group this rank has joined.
+    sequences: Vec<u64>,
+    shared: Arc<Shared<M>>,
+}
+
+impl<M> fmt::Debug for SharedComm<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedComm")
+            .field("rank", &self.rank)
+            .field("sequences", &self.sequences)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a rank waits for.
+struct Awaited<'a, M, T> {
+    /// Takes it, once it is there.
+    take: &'a mut dyn FnMut(&mut State<M>) -> Option<T>,
+    /// The ranks that have not done their part.
+    missing: &'a dyn Fn(&State<M>) -> Vec<u32>,
+}
+
+impl<M> SharedComm<M> {
+    fn check(&self) -> Result<(), Fault> {
+        if !self.shared.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let state = lock(&self.shared.state);
+        Err(state.fault.clone().unwrap_or(Fault::Stopped))
+    }
+
+    fn misuse(&self, what: String) -> Fault {
+        let fault = Fault::Misuse {
+            rank: self.rank,
+            what,
+        };
+        self.shared.fail(&mut lock(&self.shared.state), fault)
+    }
+
+    /// This rank's place in a group.
+    fn place(&self, group: u32) -> Result<usize, Fault> {
+        let places = &self.shared.places[self.rank as usize];
+        let place = places.get(group as usize).copied().flatten();
+        place.ok_or_else(|| self.misuse(format!("is not in group {group}")))
+    }
+
+    /// Helps others until what is awaited is there.
+    fn until<T>(&self, awaited: Awaited<'_, M, T>) -> Result<T, Fault> {
+        let Awaited { take, missing } = awaited;
+        let since = self.shared.now();
+        loop {
+            let seen = self.shared.bells[self.rank as usize]
+                .rung
+                .load(Ordering::Acquire);
+            self.check()?;
+            let work = {
+                let mut state = lock(&self.shared.state);
+                if let Some(there) = take(&mut state) {
+                    state.awaits[self.rank as usize].clear();
+                    return Ok(there);
+                }
+                let missing = missing(&state);
+                self.look_for(&mut state, &missing, since)?;
+                state.awaits[self.rank as usize] = missing;
+                state.work.iter().find(|work| !work.is_taken()).cloned()
+            };
+            if work.is_some_and(|work| self.shared.help(&work)) {
+                continue;
+            }
+            self.rest(seen);
+        }
+    }
+
+    /// Stops the run if those that are missing will not come, or have not come in time.
+    fn look_for(&self, state: &mut State<M>, missing: &[u32], since: Nanos) -> Result<(), Fault> {
+        let is_gone = |rank: &&u32| state.ended[**rank as usize];
+        let gone: Vec<u32> = missing.iter().filter(is_gone).copied().collect();
+        let waiter = || self.shared.doing(self.rank);
+        let fault = if !gone.is_empty() {
+            Fault::Gone {
+                waiter: waiter(),
+                gone: self.shared.all_doing(&gone),
+            }
+        } else if !missing.is_empty()
+            && self.shared.now().0.saturating_sub(since.0) >= self.shared.spec.timeout.0
+            && cfg!(not(loom))
+        {
+            Fault::Silent {
+                waiter: waiter(),
+                after: self.shared.spec.timeout,
+                missing: self.shared.all_doing(&state.culprits(missing)),
+            }
+        } else {
+            return Ok(());
+        };
+        Err(self.shared.fail(state, fault))
+    }
+
+    /// Until this rank's bell was rung after `seen`, or for a while.
+    fn rest(&self, seen: u32) {
+        let bell = &self.shared.bells[self.rank as usize];
+        let is_rung = || bell.rung.load(Ordering::Acquire) != seen;
+        #[cfg(not(loom))]
+        if self.shared.spec.own_cores {
+            let since = self.shared.clock.elapsed();
+            while self.shared.clock.elapsed().0 - since.0 < SPIN.0 {
+                for _ in 0..64 {
+                    if is_rung() {
+                        fence(Ordering::Acquire);
+                        return;
+                    }
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        #[cfg(loom)]
+        fence(Ordering::Acquire);
+        let mut state = lock(&self.shared.state);
+        if is_rung() {
+            return;
+        }
+        state.asleep[self.rank as usize] = true;
+        let mut state = self.sleep(bell, state);
+        state.asleep[self.rank as usize] = false;
+    }
+
+    #[cfg(not(loom))]
+    fn sleep<'a>(
+        &self,
+        bell: &'a Bell,
+        state: MutexGuard<'a, State<M>>,
+    ) -> MutexGuard<'a, State<M>> {
+        let left = Duration::from_nanos(self.shared.spec.timeout.0).min(NAP);
+        let woken = bell.condvar.wait_timeout(state, left);
+        woken.unwrap_or_else(std::sync::PoisonError::into_inner).0
+    }
+
+    #[cfg(loom)]
+    fn sleep<'a>(
+        &self,
+        bell: &'a Bell,
+        state: MutexGuard<'a, State<M>>,
+    ) -> MutexGuard<'a, State<M>> {
+        let woken = bell.condvar.wait(state);
+        woken.unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Joins the meeting; the last to come gets what there is to do.
+    fn join(
+        &self,
+        key: (u32, u64),
+        call: Call,
+        buffer: Buffer,
+    ) -> Result<Option<Arc<Work>>, Fault> {
+        let place = self.place(call.group)?;
+        let members = &self.shared.spec.groups[call.group as usize];
+        if let Kind::Broadcast { root } = call.kind
+            && root as usize >= members.len()
+        {
+            let most = members.len();
+            return Err(self.misuse(format!("wants a broadcast from member {root} of {most}")));
+        }
+        let mut state = lock(&self.shared.state);
+        let meetings = &mut state.meetings;
+        let meeting = meetings
+            .entry(key)
+            .or_insert_with(|| Meeting::new(members.len()));
+        if meeting.join(place, self.rank, call, buffer).is_err() {
+            let fault = meeting.mismatch(members, key.1, self.shared.spec.names.as_ref());
+            return Err(self.shared.fail(&mut state, fault));
+        }
+        if !meeting.is_full() {
+            return Ok(None);
+        }
+        let now = self.shared.now();
+        let work = Arc::new(meeting.begin(key, call.kind, self.shared.spec.algorithm, now));
+        if !work.is_small() {
+            state.work.push_back(Arc::clone(&work));
+            self.shared.ring_all(&state);
+        }
+        Ok(Some(work))
+    }
+}
+
+impl<M: Send> Communicator for SharedComm<M> {
+    type Buffer = Buffer;
+    type Message = M;
+
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn start(&mut self, call: Call, buffer: Buffer) -> Result<Ticket, Fault> {
+        self.check()?;
+        let known = self.sequences.get(call.group as usize).copied();
+        let sequence =
+            known.ok_or_else(|| self.misuse(format!("is not in group {}", call.group)))?;
+        let key = (call.group, sequence);
+        if let Some(work) = self.join(key, call, buffer)? {
+            if work.is_empty() {
+                self.shared.end(key);
+            } else if work.is_small() {
+                self.shared.help(&work);
+            }
+        }
+        self.sequences[call.group as usize] += 1;
+        Ok(Ticket {
+            group: call.group,
+            sequence,
+        })
+    }
+
+    fn wait(&mut self, ticket: Ticket) -> Result<Done<Buffer>, Fault> {
+        let place = self.place(ticket.group)?;
+        let key = (ticket.group, ticket.sequence);
+        if !lock(&self.shared.state).meetings.contains_key(&key) {
+            return Err(self.misuse("waits for a collective that is not under way".to_owned()));
+        }
+        let members = &self.shared.spec.groups[ticket.group as usize];
+        self.until(Awaited {
+            take: &mut |state| {
+                let meeting = state.meetings.get_mut(&key)?;
+                let done = meeting.take(place)?;
+                if meeting.is_over() {
+                    state.meetings.remove(&key);
+                }
+                Some(done)
+            },
+            missing: &|state| {
+                let absent = state.meetings.get(&key).map(|meeting| {
+                    let absent = meeting.absent().map(|index| members[index]);
+                    absent.collect::<Vec<u32>>()
+                });
+                absent.unwrap_or_default()
+            },
+        })
+    }
+
+    fn send(&mut self, to: u32, what: u32, message: M) -> Result<(), Fault> {
+        self.check()?;
+        if to as usize >= self.shared.bells.len() || to == self.rank {
+            return Err(self.misuse(format!("sends to rank {to}")));
+        }
+        let arrival = Arrival {
+            message,
+            sent: self.shared.now(),
+        };
+        let mut state = lock(&self.shared.state);
+        if state.mail.insert((self.rank, to, what), arrival).is_some() {
+            drop(state);
+            let name = (self.shared.spec.names)(what);
+            return Err(self.misuse(format!("sends {name} twice to rank {to}")));
+        }
+        self.shared.ring(&state, to);
+        Ok(())
+    }
+
+    fn receive(&mut self, from: u32, what: u32) -> Result<Arrival<M>, Fault> {
+        if from as usize >= self.shared.bells.len() || from == self.rank {
+            return Err(self.misuse(format!("receives from rank {from}")));
+        }
+        let key = (from, self.rank, what);
+        self.until(Awaited {
+            take: &mut |state| state.mail.remove(&key),
+            missing: &|_| vec![from],
+        })
+    }
+
+    fn doing(&mut self, what: u32) -> Result<(), Fault> {
+        self.shared.doing[self.rank as usize].store(what, Ordering::Relaxed);
+        self.check()
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.shared.fail(&mut lock(&self.shared.state), fault);
+    }
+
+    fn now(&self) -> Nanos {
+        self.shared.now()
+    }
+}
+
+impl<M> Drop for SharedComm<M> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.shared.state);
+        state.ended[self.rank as usize] = true;
+        if std::thread::panicking() {
+            let panicked = Fault::Panicked(self.shared.doing(self.rank));
+            self.shared.fail(&mut state, panicked);
+        } else {
+            self.shared.ring_all(&state);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What ranks that talk must do, on real threads.
