@@ -5,7 +5,7 @@
 
 #[cfg(feature = "desktop")]
 pub mod cli;
-#[cfg(not(target_arch = "wasm32"))]
+
 pub mod comm;
 pub mod engine;
 #[cfg(feature = "desktop")]

@@ -10,7 +10,7 @@ use crate::engine::{Disturbance, Slow, SlowPair};
 use crate::hardware::{Hardware, Precision};
 use crate::plan::Layout;
 use crate::schedule::{Schedule, ScheduleKind};
-use crate::session::{Clock, Config, Costs};
+use crate::session::{Clock, Config, Costs, Device};
 use crate::shape::{Methods, ModelShape, Zero};
 
 /// The most bytes that are read of a file, weights included: more than can be trained here.
@@ -85,6 +85,7 @@ pub(super) fn config(settings: &Settings, costs: Costs) -> CliResult<Config> {
             Some(ClockArg::Measured) => Clock::Measured,
             Some(ClockArg::Modelled) | None => Clock::Modelled,
         },
+        device: Device::default(),
         seed: settings.seed.unwrap_or(1),
         custom: order.custom,
     })

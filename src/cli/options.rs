@@ -7,7 +7,7 @@ use clap::Parser as _;
 
 use super::Window;
 use super::args::{
-    Against, Cli, CompareArgs, DeviceArg, LessonSource, LessonVerb, OutputArgs, RunArgs,
+    Against, Cli, ClockArg, CompareArgs, DeviceArg, LessonSource, LessonVerb, OutputArgs, RunArgs,
     ScheduleArgs, ScheduleFormat, Settings, SimulateArgs, SweepArgs, ThemeArg, Verb, ViewArgs,
     WindowArgs,
 };
@@ -18,7 +18,7 @@ use crate::export::{Drawing, ExportError, Format, Kit, all_own};
 use crate::lesson::{Course, Files};
 use crate::scene::tokens::Theme;
 use crate::scene::{Comparison, Picture, Size};
-use crate::session::{Config, Costs, Fixed, Framework, SweepSpec};
+use crate::session::{Config, Costs, Device, Fixed, Framework, SweepSpec};
 use crate::words::Language;
 
 /// The most steps that a run trains.
@@ -259,7 +259,7 @@ fn language(code: Option<&str>) -> CliResult<Language> {
 
 impl RunOptions {
     fn new(args: RunArgs) -> CliResult<Self> {
-        check_device(args.device)?;
+        let device = device(&args)?;
         let mut settings = config::with_file(args.settings)?;
         settings.clock = args.clock.or(settings.clock);
         let steps = args.steps.or(settings.steps).unwrap_or(10);
@@ -275,7 +275,10 @@ impl RunOptions {
             check_folder(path)?;
         }
         Ok(Self {
-            config: config::config(&settings, Costs::Model)?,
+            config: Config {
+                device,
+                ..config::config(&settings, Costs::Model)?
+            },
             steps,
             inputs: RunInputs {
                 weights: args.weights,
@@ -289,16 +292,20 @@ impl RunOptions {
     }
 }
 
-fn check_device(device: DeviceArg) -> CliResult {
-    let what = match device {
-        DeviceArg::Emulated => return Ok(()),
-        DeviceArg::Cpu => "cpu ranks on wall clocks are",
-        DeviceArg::Cuda => "cuda (GPU) ranks are",
-    };
-    let message = format!(
-        "{what} not in this version; --device emulated does the same training on this machine's cores, without a GPU"
-    );
-    Err(CliError::refused(message))
+/// Where the ranks are to run.
+fn device(args: &RunArgs) -> CliResult<Device> {
+    match args.device {
+        DeviceArg::Emulated => Ok(Device::Emulated),
+        DeviceArg::Cpu if args.clock == Some(ClockArg::Modelled) => Err(CliError::refused(
+            "ranks of --device cpu run on this machine's own clock, which --clock modelled is not; leave it out, or use \
+             --device emulated",
+        )),
+        DeviceArg::Cpu => Ok(Device::Cpu),
+        DeviceArg::Cuda => Err(CliError::refused(
+            "ranks on GPUs (--device cuda) are not in this build; --device emulated does the same training on this \
+             machine's cores, and --device cpu with a thread a rank",
+        )),
+    }
 }
 
 /// What a sweep cannot be asked for.

@@ -12,14 +12,14 @@ use crate::trace::{Arrow, Kind, Label, Memory, Phase, RankInfo, Span, Stream, Tr
 use crate::units::{Bytes, Nanos, Rank};
 
 /// When an operation was ready, ran and was through.
-#[derive(Clone, Copy, Debug, Default)]
-struct Times {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
     /// All that it needs is there and its stream is free: for a collective, the member's arrival.
-    ready: Nanos,
+    pub ready: Nanos,
     /// It runs: for a collective, its last member has arrived.
-    start: Nanos,
+    pub start: Nanos,
     /// It is through: what it made can be used.
-    end: Nanos,
+    pub end: Nanos,
 }
 
 /// What is known of a rank so far.
@@ -62,6 +62,22 @@ pub(super) fn run(plan: &Plan, price: impl Fn(OpId, &Op) -> Price) -> Trace {
             Node::Collective(members) => {
                 let price = price(members[0], program.op(members[0]));
                 run.collective(members, price);
+            }
+        }
+    }
+    run.finish()
+}
+
+/// The trace of one step whose operations ran at `times`, one for each of the plan's, on whatever clock.
+pub fn recorded(plan: &Plan, times: &[Times]) -> Trace {
+    let mut run = Run::new(plan);
+    for node in plan.nodes() {
+        match node {
+            Node::Op(id) => run.replay(id, times[id.index()]),
+            Node::Collective(members) => {
+                for &id in members {
+                    run.replay(id, times[id.index()]);
+                }
             }
         }
     }
@@ -175,13 +191,63 @@ impl<'a> Run<'a> {
                 end: through,
             },
         };
+        self.ran(rank, id, times);
+        self.ranks[rank].free[op.stream as usize] = through;
+    }
+
+    /// An operation that is not a collective's, and when it ran.
+    fn ran(&mut self, rank: usize, id: OpId, times: Times) {
+        let op = self.program.op(id);
         if op.stream == Stream::Compute {
-            self.gap(rank, op, start);
+            self.gap(rank, op, times.start);
             self.computed(rank, op, times);
         } else {
             self.sent(rank, op, times);
         }
-        self.ranks[rank].free[op.stream as usize] = through;
+        self.times[id.index()] = times;
+    }
+
+    /// An operation that ran at these times.
+    fn replay(&mut self, id: OpId, times: Times) {
+        let op = self.program.op(id);
+        let rank = self.owners[id.index()] as usize;
+        if let What::Receive { .. } = op.what {
+            self.times[id.index()] = times;
+            return;
+        }
+        // Clocks are read one after the other: spans of a stream must not overlap by what lies between.
+        let free = self.ranks[rank].free[op.stream as usize];
+        let start = times.start.max(free);
+        let times = Times {
+            ready: times.ready.max(free).min(start),
+            start,
+            end: times.end.max(start),
+        };
+        match op.what {
+            What::Collective { .. } => self.joined(rank, id, times),
+            What::Compute { .. } | What::Optimizer | What::Send { .. } | What::Receive { .. } => {
+                self.ran(rank, id, times);
+            }
+        }
+        self.ranks[rank].free[op.stream as usize] = times.end;
+    }
+
+    /// A member's part in a collective: it waits from its arrival until the last one's.
+    fn joined(&mut self, rank: usize, id: OpId, times: Times) {
+        let Times { ready, start, end } = times;
+        let op = self.program.op(id);
+        let lane = self.trace.lane_mut(rank, op.stream);
+        for (start, end, phase) in [
+            (ready, start, Phase::Waiting),
+            (start, end, Phase::Transfer),
+        ] {
+            lane.push(Span {
+                start,
+                end,
+                label: op.label,
+                phase,
+            });
+        }
         self.times[id.index()] = times;
     }
 
@@ -279,21 +345,8 @@ impl<'a> Run<'a> {
             let op = self.program.op(id);
             let rank = self.owners[id.index()] as usize;
             let ready = self.times[id.index()].ready;
-            self.times[id.index()] = Times { ready, start, end };
             self.ranks[rank].free[op.stream as usize] = end;
-            let lane = self.trace.lane_mut(rank, op.stream);
-            lane.push(Span {
-                start: ready,
-                end: start,
-                label: op.label,
-                phase: Phase::Waiting,
-            });
-            lane.push(Span {
-                start,
-                end,
-                label: op.label,
-                phase: Phase::Transfer,
-            });
+            self.joined(rank, id, Times { ready, start, end });
         }
     }
 

@@ -5,14 +5,26 @@ mod disturb;
 mod emulate;
 mod estimate;
 mod gaps;
+#[cfg(not(target_arch = "wasm32"))]
+mod parallel;
+mod ranks;
 mod simulate;
+mod step;
+mod training;
 
+pub use clock::{Times, recorded};
 pub use disturb::{Disturbance, Slow, SlowPair};
-pub use emulate::{EmulateError, Emulator, Outcome};
+pub use emulate::Emulator;
 pub use estimate::{Estimate, estimate};
+#[cfg(not(target_arch = "wasm32"))]
+pub use parallel::{Parallel, TIMEOUT};
 pub use simulate::{measured, simulate, simulate_disturbed};
+pub use step::{Measured, Outcome, StepError};
+pub use training::{Training, cores};
 
 #[cfg(test)]
 mod schedule_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tiny;

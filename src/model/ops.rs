@@ -3,7 +3,9 @@
 //! On the CPU that is one of [`super::kernels`]. Another device gets its branch here, as candle
 //! operations, and nothing above changes.
 
+use std::cell::Cell;
 use std::ops::Deref;
+use std::ptr::NonNull;
 
 use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Storage, StorageRef, Tensor};
 
@@ -69,6 +71,18 @@ pub(crate) fn change(tensor: &Tensor, how: impl Fn(&mut [f32])) -> Result<()> {
         }
     }
     Ok(tensor.inplace_op1(&Change(how))?)
+}
+
+/// Where a tensor's elements lie, and how many: of a contiguous float32 tensor on the CPU, there for as long as it or
+/// a clone of it lives.
+pub fn memory(tensor: &Tensor) -> Result<(NonNull<f32>, usize)> {
+    let place = Cell::new((NonNull::dangling(), 0));
+    change(tensor, |elements| {
+        if let Some(start) = NonNull::new(elements.as_mut_ptr()) {
+            place.set((start, elements.len()));
+        }
+    })?;
+    Ok(place.get())
 }
 
 /// A matrix `[n, width]` on the CPU.
@@ -263,7 +277,7 @@ pub(crate) fn exponentials(
     largest: &Tensor,
 ) -> Result<(Tensor, Tensor)> {
     let largest = floats(largest)?;
-    let result = std::cell::Cell::new((Vec::new(), Vec::new()));
+    let result = Cell::new((Vec::new(), Vec::new()));
     change(logits, |logits| {
         result.set(loss::exponentials(logits, columns, targets, &largest));
     })?;
@@ -284,7 +298,7 @@ pub(crate) fn finish_loss(
         target: &target,
         exponentials: &total,
     };
-    let result = std::cell::Cell::new(0.0);
+    let result = Cell::new(0.0);
     change(exponentials, |data| {
         result.set(loss::finish(data, columns, targets, sums, scale));
     })?;

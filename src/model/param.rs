@@ -75,7 +75,7 @@ impl Gradient {
         slot.sum.take()
     }
 
-    /// The sum, sharing its memory, for this layer to read at once.
+    /// The sum, sharing its memory, to be read or changed at once and not kept.
     fn look(&self) -> Option<Tensor> {
         self.lock().sum.clone()
     }
@@ -230,6 +230,12 @@ impl Param {
         self.gradient.lend().ok_or_else(|| self.no_gradient())
     }
 
+    /// Its gradient, for a collective to change in place: unlike [`Param::known_gradient`], its memory is not kept
+    /// by others afterwards.
+    pub(crate) fn gradient_in_place(&self) -> Result<Tensor> {
+        self.gradient.look().ok_or_else(|| self.no_gradient())
+    }
+
     fn no_gradient(&self) -> ModelError {
         ModelError::NoGradient(self.name.clone())
     }
@@ -252,7 +258,7 @@ impl Param {
         if self.counted == 0 {
             return Ok(0.0);
         }
-        let gradient = self.gradient.look().ok_or_else(|| self.no_gradient())?;
+        let gradient = self.gradient_in_place()?;
         let gradient = ops::floats(&gradient)?;
         let end = self.owned.end.min(self.counted);
         let start = self.owned.start.min(end);
@@ -261,7 +267,7 @@ impl Param {
 
     /// One `AdamW` step; the gradient is used up.
     pub(crate) fn optimize(&self, with: &Coefficients) -> Result<()> {
-        let gradient = self.gradient.look().ok_or_else(|| self.no_gradient())?;
+        let gradient = self.gradient_in_place()?;
         let grad = ops::floats(&gradient)?;
         if !self.owned.is_empty() {
             let grad = &grad[self.owned.clone()];

@@ -128,7 +128,7 @@ impl Shard {
     /// The accumulated gradients of a bucket, in a fixed order, sharing their memory. To be read until
     /// the next [`Shard::set_gradient`] or [`Shard::optimize`].
     pub fn gradient(&self, bucket: Bucket) -> Result<Vec<Tensor>> {
-        self.merge_shared()?;
+        self.complete(bucket)?;
         let params = self.bucket(bucket)?;
         params.iter().map(|param| param.known_gradient()).collect()
     }
@@ -145,6 +145,29 @@ impl Shard {
         pairs
             .into_iter()
             .try_for_each(|(param, gradient)| param.set_gradient(gradient))
+    }
+
+    /// The gradients of a bucket, complete, in the order of [`Shard::gradient`], to be changed in place: whoever asks
+    /// for them is alone with them until they are as all shall see them.
+    pub fn gradient_in_place(&self, bucket: Bucket) -> Result<Vec<Tensor>> {
+        self.complete(bucket)?;
+        in_place(self.bucket(bucket)?)
+    }
+
+    /// As [`Shard::gradient_in_place`], of its norms.
+    pub fn norm_gradients_in_place(&self) -> Result<Vec<Tensor>> {
+        in_place(self.norms())
+    }
+
+    /// As [`Shard::gradient_in_place`], of the embedding where [`Shard::tied_gradient`] has one; else nothing.
+    pub fn tied_gradient_in_place(&self) -> Result<Vec<Tensor>> {
+        in_place(self.tied())
+    }
+
+    /// All parameters' elements, to be changed in place, as [`Shard::gradient_in_place`].
+    pub fn weights_in_place(&self) -> Vec<Tensor> {
+        let all = self.all().into_iter();
+        all.map(|param| param.value().clone()).collect()
     }
 
     /// The embedding's gradient, where first and last stage hold a copy each of a tied one; else none.
@@ -250,6 +273,16 @@ impl Shard {
         hash::tensors(self.all().into_iter().map(Param::value))
     }
 
+    /// The head's part of a shared matrix' gradient goes to the embedding's bucket, which is complete last: when the
+    /// head's is reduced, micro-batches may still be adding to the embedding's, and the sum's order would be theirs.
+    fn complete(&self, bucket: Bucket) -> Result<()> {
+        if bucket == Bucket::Embedding {
+            self.merge_shared()
+        } else {
+            Ok(())
+        }
+    }
+
     /// Adds the head's part of a shared embedding's gradient to the embedding's.
     pub(crate) fn merge_shared(&self) -> Result<()> {
         let (Some(embedding), Some(head)) = (&self.embedding, &self.head) else {
@@ -323,6 +356,11 @@ impl Shard {
             tokens: start..(start + stride).min(self.shape.vocab),
         }
     }
+}
+
+fn in_place<'a>(params: impl IntoIterator<Item = &'a Param>) -> Result<Vec<Tensor>> {
+    let params = params.into_iter();
+    params.map(Param::gradient_in_place).collect()
 }
 
 fn coefficients(settings: &Optimizer, clip_scale: f64, step: u64) -> Coefficients {

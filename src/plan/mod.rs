@@ -358,6 +358,11 @@ impl Plan {
         self.partners[id.index()]
     }
 
+    /// The first member of the collective that an operation is in; of others, itself.
+    pub fn head(&self, id: OpId) -> OpId {
+        self.heads[id.index()]
+    }
+
     /// How many operations there are.
     pub fn len(&self) -> usize {
         self.order.len()

@@ -23,6 +23,39 @@ pub enum Clock {
     Measured,
 }
 
+/// Where ranks run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    /// On this machine's cores, one after the other or side by side, on virtual clocks.
+    #[default]
+    Emulated,
+    /// Each a thread of this machine, on the wall clock.
+    Cpu,
+}
+
+impl Device {
+    /// Its name in figures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Emulated => "emulated",
+            Self::Cpu => "cpu",
+        }
+    }
+
+    /// Whether it is the default.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde asks it by reference"
+    )]
+    pub fn is_emulated(&self) -> bool {
+        *self == Self::Emulated
+    }
+}
+
+/// The most ranks that are threads of this machine.
+const MOST_THREADS: usize = 128;
+
 /// What operations cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -88,6 +121,9 @@ pub struct Config {
     pub costs: Costs,
     /// Where an emulated operation's duration comes from.
     pub clock: Clock,
+    /// Where ranks run.
+    #[serde(default, skip_serializing_if = "Device::is_emulated")]
+    pub device: Device,
     /// Of weights and batches.
     pub seed: u64,
     /// An order of work read from a file, in place of the layout's.
@@ -140,6 +176,20 @@ pub enum ConfigError {
     /// The method can be costed, but not trained with.
     #[error("{0} can be simulated but not trained with here; leave it out, or use `simulate`")]
     CostsOnly(&'static str),
+    /// What is emulated alone.
+    #[error(
+        "{0} cannot be had of ranks on this machine's own clock; leave it out, or use --device emulated"
+    )]
+    Emulated(&'static str),
+    /// More threads than is sensible.
+    #[error(
+        "{ranks} ranks would be as many threads, over the {MOST_THREADS} that --device cpu starts; \
+         --device emulated runs any number of ranks on this machine's cores"
+    )]
+    TooManyThreads {
+        /// How many.
+        ranks: usize,
+    },
     /// All ranks together would take more memory than this machine should be asked for.
     #[error(
         "training {model} this way for real would take some {needs} for all ranks, over the {most} that emulation takes; \
@@ -193,6 +243,7 @@ impl Default for Config {
             disturbance: Disturbance::default(),
             costs: Costs::Model,
             clock: Clock::Modelled,
+            device: Device::Emulated,
             seed: 1,
             custom: None,
         }
@@ -352,6 +403,20 @@ impl Config {
         if zero > Zero::Optimizer {
             return Err(ConfigError::CostsOnly("ZeRO 2 or 3"));
         }
+        self.check_device()
+    }
+
+    fn check_device(&self) -> Result<(), ConfigError> {
+        let ranks = self.layout.dp * self.layout.tp * self.layout.pp;
+        if self.device.is_emulated() {
+            return Ok(());
+        }
+        if !self.disturbance.is_none() {
+            return Err(ConfigError::Emulated("a GPU or a link made slower"));
+        }
+        if ranks > MOST_THREADS {
+            return Err(ConfigError::TooManyThreads { ranks });
+        }
         Ok(())
     }
 
@@ -411,6 +476,7 @@ impl Config {
             custom: None,
             layers_per_stage: None,
             disturbance: Disturbance::default(),
+            device: Device::Emulated,
             ..self.clone()
         }
     }

@@ -24,7 +24,7 @@ mod words;
 mod worker;
 
 pub use beside::listed;
-pub use config::{Clock, Config, ConfigError, Costs};
+pub use config::{Clock, Config, ConfigError, Costs, Device};
 pub use fit::what_would_fit;
 pub use guide::{
     Allowed, Fact, Fault, Fewest, Guide, GuideError, GuideSpec, Measured, Reason, Rejected,

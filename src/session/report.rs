@@ -15,12 +15,15 @@ use crate::units::{Bytes, Nanos};
 pub struct Report {
     /// What was run.
     pub config: Config,
-    /// `simulated` (no maths) or `emulated` (the real maths on virtual clocks).
+    /// `simulated` (no maths), `emulated` (the real maths on virtual clocks) or `cpu` (on this machine's own).
     pub engine: String,
-    /// What told the time: `virtual`.
+    /// What told the time: `virtual` or `wall`.
     pub clock: String,
     /// Whether durations are `simulated` (from a cost model) or `measured`.
     pub times: String,
+    /// The cores that ranks shared, where they were threads of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u64>,
     /// Each step trained.
     pub steps: Vec<StepReport>,
     /// One step of all ranks, synchronisation and optimizer included; of several, the lower median one,
@@ -132,6 +135,7 @@ impl Report {
             engine: engine.to_owned(),
             clock: "virtual".to_owned(),
             times: "simulated".to_owned(),
+            cores: None,
             steps: Vec::new(),
             makespan_s: makespan,
             tokens_per_s: has_model.then(|| tokens / makespan),
@@ -161,6 +165,15 @@ impl Report {
             hfu: None,
             speedup,
             efficiency: speedup / gpus as f64,
+            ..self
+        }
+    }
+
+    /// The same of ranks that were threads of this machine, on so many cores.
+    pub(super) fn on_cores(self, cores: usize) -> Self {
+        Self {
+            clock: "wall".to_owned(),
+            cores: Some(cores as u64),
             ..self
         }
     }

@@ -1,14 +1,15 @@
 //! Training for real on emulated GPUs: steps, their figures and timelines.
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::config::{Clock, Config, ConfigError, Costs};
+use super::config::{Clock, Config, ConfigError, Costs, Device};
 use super::report::{Report, StepReport};
 use super::snapshot::{Replica, StepRecord, Timeline};
-use crate::engine::{EmulateError, Emulator, Outcome, measured, simulate, simulate_disturbed};
+use crate::engine::{
+    Measured, Outcome, StepError, Training, cores, measured, recorded, simulate, simulate_disturbed,
+};
 use crate::model::data::{Batches, PRIMER, byte_tokens, text_of};
 use crate::model::{ModelError, Sampling, Weights, sample};
 use crate::plan::Plan;
@@ -51,7 +52,7 @@ pub enum TrainError {
     Steps(usize),
     /// A step failed.
     #[error(transparent)]
-    Step(#[from] EmulateError),
+    Step(#[from] StepError),
     /// There was nothing to do.
     #[error("training takes at least one step")]
     NoSteps,
@@ -72,7 +73,7 @@ const SAMPLE_TOKENS: usize = 96;
 pub struct Trainer {
     config: Config,
     plan: Arc<Plan>,
-    emulator: Emulator,
+    training: Training,
     batches: Batches,
     timeline: Arc<Timeline>,
 }
@@ -86,14 +87,16 @@ impl Trainer {
             Some(bytes) => Weights::from_safetensors(bytes, &config.model)?,
             None => Weights::init(&config.model, config.seed)?,
         };
-        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let size = config.layout.micro_batch_size;
-        let emulator = Emulator::new(Arc::clone(&plan), &config.model, &weights, size, threads)?;
+        let (shared, size) = (Arc::clone(&plan), config.layout.micro_batch_size);
+        let training = match config.device {
+            Device::Emulated => Training::emulated(shared, &config.model, &weights, size)?,
+            Device::Cpu => Training::cpu(shared, &config.model, &weights, size)?,
+        };
         let timeline = Arc::new(Timeline::simulated(config, "emulated")?);
         Ok(Self {
             config: config.clone(),
             plan,
-            emulator,
+            training,
             batches,
             timeline,
         })
@@ -106,16 +109,16 @@ impl Trainer {
 
     /// One step; its gradients too, whole and before clipping, if they are to be kept.
     pub fn step(&mut self, keep_gradients: bool, stop: &AtomicBool) -> Result<Outcome, TrainError> {
-        let step = self.emulator.steps();
+        let step = self.training.steps();
         let tokens = self
             .batches
             .batch(step as usize, self.config.layout.global_batch())?;
-        Ok(self.emulator.step(&tokens, keep_gradients, stop)?)
+        Ok(self.training.step(&tokens, keep_gradients, stop)?)
     }
 
     /// A step just done, with its timeline and what the replicas now hold.
     pub fn record(&self, outcome: &Outcome) -> Result<StepRecord, TrainError> {
-        let hashes = self.emulator.hashes()?.into_iter();
+        let hashes = self.training.hashes()?.into_iter();
         Ok(StepRecord {
             loss: outcome.loss,
             reference_loss: None,
@@ -126,21 +129,30 @@ impl Trainer {
     }
 
     /// The timeline of a step whose operations took so long on this machine.
-    fn timeline_of(&self, took: &[Nanos]) -> Result<Arc<Timeline>, ConfigError> {
-        if self.config.clock == Clock::Modelled {
+    fn timeline_of(&self, took: &Measured) -> Result<Arc<Timeline>, ConfigError> {
+        let Some(trace) = self.measured(took) else {
             return Ok(Arc::clone(&self.timeline));
-        }
-        let trace = self.measured(took);
-        let timeline = Timeline::new(&self.config_of_costs(), &self.plan, trace, "emulated")?;
-        Ok(Arc::new(Timeline {
-            report: timeline.report.timed(&timeline.trace),
-            ..timeline
-        }))
+        };
+        let device = self.config.device;
+        let timeline = Timeline::new(&self.config_of_costs(), &self.plan, trace, device.name())?;
+        let timed = timeline.report.timed(&timeline.trace);
+        let report = match device {
+            Device::Emulated => timed,
+            Device::Cpu => timed.on_cores(cores()),
+        };
+        Ok(Arc::new(Timeline { report, ..timeline }))
     }
 
-    fn measured(&self, took: &[Nanos]) -> Trace {
-        let pricing = self.config_of_costs().pricing();
-        measured(&self.plan, pricing.as_ref(), took)
+    /// The trace of a step, unless its times are the cost model's.
+    fn measured(&self, took: &Measured) -> Option<Trace> {
+        match (took, self.config.clock) {
+            (Measured::Times(times), _) => Some(recorded(&self.plan, times)),
+            (Measured::Durations(took), Clock::Measured) => {
+                let pricing = self.config_of_costs().pricing();
+                Some(measured(&self.plan, pricing.as_ref(), took))
+            }
+            (Measured::Durations(_), Clock::Modelled) => None,
+        }
     }
 
     /// Measured passes have transfers by the cost model beside them.
@@ -152,16 +164,14 @@ impl Trainer {
     }
 
     /// How long a step was.
-    fn makespan_of(&self, took: &[Nanos]) -> Nanos {
-        match self.config.clock {
-            Clock::Modelled => self.timeline.trace.makespan,
-            Clock::Measured => self.measured(took).makespan,
-        }
+    fn makespan_of(&self, took: &Measured) -> Nanos {
+        let timed = self.measured(took);
+        timed.map_or(self.timeline.trace.makespan, |trace| trace.makespan)
     }
 
     /// The whole weights as they are now.
     pub fn weights(&self) -> Result<Weights, TrainError> {
-        Ok(self.emulator.weights()?)
+        Ok(self.training.weights()?)
     }
 
     /// A short text that the model writes now, the same for the same weights; cut short once `stop` is set.
@@ -280,13 +290,7 @@ pub fn train(
         };
         progress(step, &report);
         reports.push(report);
-        // On a modelled clock all steps are alike.
-        let took = if config.clock == Clock::Measured {
-            outcome.took
-        } else {
-            Vec::new()
-        };
-        times.push((makespan, took));
+        times.push((makespan, outcome.took));
         first = first.or(outcome.gradients);
     }
     times.sort_by_key(|&(makespan, _)| makespan);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::config::{Clock, Config, ConfigError, Costs};
+use super::config::{Clock, Config, ConfigError, Costs, Device};
 use super::trainer::simulate_step;
 use crate::engine::{Disturbance, estimate};
 use crate::hardware::Hardware;
@@ -140,6 +140,7 @@ fn config(
         disturbance: Disturbance::default(),
         costs: Costs::Model,
         clock: Clock::Modelled,
+        device: Device::Emulated,
         seed: 1,
         custom: None,
     })

@@ -48,9 +48,17 @@ impl Report {
         has_model.then(|| format!("{} × {title}, {precision}", self.gpus()))
     }
 
-    /// How the times came about: `simulated`, or `emulated, simulated times`.
+    /// How the times came about: `simulated`, `emulated, simulated times`, or `cpu, measured times, 2 ranks on 2 cores`.
     pub fn engine_line(&self) -> String {
-        if self.engine == self.times {
+        if let Some(cores) = self.cores {
+            let (engine, times, ranks) = (&self.engine, &self.times, self.gpus());
+            let threads = if ranks > cores {
+                format!("{ranks} ranks share {cores} cores, unlike GPUs: emulate for their picture")
+            } else {
+                format!("{ranks} ranks on {cores} cores")
+            };
+            format!("{engine}, {times} times, {threads}")
+        } else if self.engine == self.times {
             self.engine.clone()
         } else {
             format!("{}, {} times", self.engine, self.times)

@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::snapshot::{Command, Snapshot, Status, StepRecord, Timeline};
 use super::study::{Question, Study};
 use super::trainer::{Inputs, TrainError, Trainer};
-use crate::engine::EmulateError;
+use crate::engine::StepError;
 
 /// Commands that may wait to be read; whoever sends more waits.
 const QUEUE: usize = 64;
@@ -203,7 +203,7 @@ impl Worker {
         let interrupt = &self.shared.interrupt;
         let unless_interrupted = || {
             if interrupt.load(Ordering::Relaxed) {
-                Err(TrainError::Step(EmulateError::Stopped))
+                Err(TrainError::Step(StepError::Stopped))
             } else {
                 Ok(())
             }
@@ -218,7 +218,7 @@ impl Worker {
         });
         match prepared {
             Ok(pair) => self.pair = Some(pair),
-            Err(TrainError::Step(EmulateError::Stopped)) => self.interrupted = true,
+            Err(TrainError::Step(StepError::Stopped)) => self.interrupted = true,
             Err(error) if error.is_refusal() => {
                 self.snapshot.only_simulated = Some(error.to_string());
             }
@@ -230,7 +230,7 @@ impl Worker {
         self.set_status(Status::Training);
         match self.step() {
             Ok(()) => {}
-            Err(TrainError::Step(EmulateError::Stopped)) => self.interrupted = true,
+            Err(TrainError::Step(StepError::Stopped)) => self.interrupted = true,
             Err(error) => {
                 self.pair = None;
                 self.snapshot.status = Status::Failed(error.to_string());

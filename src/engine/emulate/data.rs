@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::EmulateError;
+use super::super::step::StepError;
 use crate::plan::{Node, Op, OpId, Plan, Program, Reduction, What};
 use crate::shape::Segment;
 use crate::trace::Stream;
@@ -25,7 +25,7 @@ pub(super) struct DataGraph {
 
 impl DataGraph {
     /// Of all operations but the optimizer's and what gathers its results, which come after.
-    pub(super) fn new(plan: &Plan) -> Result<Self, EmulateError> {
+    pub(super) fn new(plan: &Plan) -> Result<Self, StepError> {
         let program = plan.program();
         let mut nodes = Vec::new();
         let mut index_of = vec![u32::MAX; program.ops().len()];
@@ -40,7 +40,7 @@ impl DataGraph {
                     what: Reduction::Weights(_) | Reduction::Gathered(_),
                     ..
                 } => continue,
-                What::Compute { segment: None, .. } => return Err(EmulateError::NoModel),
+                What::Compute { segment: None, .. } => return Err(StepError::NoModel),
                 What::Compute { .. }
                 | What::Send { .. }
                 | What::Receive { .. }

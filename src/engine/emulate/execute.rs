@@ -5,7 +5,9 @@ use std::sync::Mutex;
 
 use candle_core::Tensor;
 
-use super::{Emulator, lock};
+use super::super::ranks::{Batch, Output, Ranks, input_of, output_of};
+use super::super::step::StepError;
+use super::lock;
 use crate::model::{Flight, ModelError, Shard, reduce, sum_gradients};
 use crate::plan::{Node, OpId, Place, Program, Reduction, Tag, What};
 use crate::shape::{Bucket, Reduce, Segment, Zero};
@@ -18,11 +20,8 @@ type FlightKey = (Rank, u32, u32);
 
 /// A step in the making.
 pub(super) struct Step<'a> {
-    emulator: &'a Emulator,
-    /// Tokens of each micro-batch of each replica.
-    tokens: Vec<Vec<Tensor>>,
-    /// One over the tokens of the global batch: gradients are scaled once, and then only added.
-    loss_scale: f32,
+    ranks: &'a Ranks,
+    batch: Batch,
     flights: Mutex<HashMap<FlightKey, Flight>>,
     /// What a pass made and its rank has not sent yet.
     outbox: Mutex<HashMap<(Rank, Tag), Tensor>>,
@@ -37,42 +36,35 @@ pub(super) struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    pub(super) fn new(emulator: &'a Emulator, tokens: &Tensor) -> Result<Self> {
-        let mesh = emulator.plan.program().mesh;
-        let (batch, length) = tokens.dims2()?;
-        let size = emulator.micro_batch_size;
-        let parts = batch / size / mesh.dp();
-        let part = |index: usize| Ok(tokens.narrow(0, index * size, size)?);
-        let of_replica = |dp: usize| (0..parts).map(|index| part(dp * parts + index)).collect();
+    pub(super) fn new(ranks: &'a Ranks, tokens: &Tensor) -> Result<Self> {
+        let batch = ranks.batch(tokens)?;
         let is_collective = |node| match node {
             Node::Collective(members) => Some((members[0], members.to_vec())),
             Node::Op(_) => None,
         };
+        let losses = batch.tokens.iter().map(|parts| vec![0.0; parts.len()]);
         Ok(Self {
-            emulator,
-            tokens: (0..mesh.dp()).map(of_replica).collect::<Result<_>>()?,
-            // Replicas that keep their gradients to themselves each average over their own share of the batch.
-            loss_scale: if emulator.plan.program().methods.no_sync {
-                (mesh.dp() as f64 / (batch * (length - 1)) as f64) as f32
-            } else {
-                (1.0 / (batch * (length - 1)) as f64) as f32
-            },
+            ranks,
             flights: Mutex::default(),
             outbox: Mutex::default(),
             inbox: Mutex::default(),
-            losses: Mutex::new(vec![vec![0.0; parts]; mesh.dp()]),
+            losses: Mutex::new(losses.collect()),
             squares: Mutex::default(),
-            members: emulator.plan.nodes().filter_map(is_collective).collect(),
+            members: ranks.plan.nodes().filter_map(is_collective).collect(),
+            batch,
         })
     }
 
     fn program(&self) -> &Program {
-        self.emulator.plan.program()
+        self.ranks.program()
     }
 
-    /// The sum of all tokens' losses, in a fixed order.
-    pub(super) fn loss(&self) -> f64 {
-        lock(&self.losses).iter().flatten().sum()
+    /// The loss and the gradients' norm, if they are numbers.
+    pub(super) fn check(&self) -> std::result::Result<(f64, f64), StepError> {
+        // The sum of all tokens' losses, in a fixed order.
+        let losses = lock(&self.losses).iter().flatten().sum();
+        let squares = self.square_norm(0)?;
+        self.ranks.check(&self.batch, losses, squares)
     }
 
     /// The square of the gradients' global norm, of a replica: all have the same, unless they keep their
@@ -88,7 +80,7 @@ impl<'a> Step<'a> {
             Some(squares) => Ok(squares),
             // A single rank has no one to sum with.
             None => self
-                .emulator
+                .ranks
                 .replica(replica)
                 .into_iter()
                 .map(Shard::square_norm)
@@ -121,7 +113,7 @@ impl<'a> Step<'a> {
 
     fn compute(&self, key: FlightKey, segment: Segment, place: Place) -> Result<()> {
         let (rank, stage, _) = key;
-        let shard = self.shard(rank, stage)?;
+        let shard = self.ranks.shard(rank, stage)?;
         let mut flight = self.take_flight(key, place)?;
         shard.compute(&mut flight, place.pass, segment)?;
         if place.last {
@@ -134,13 +126,6 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
-    fn shard(&self, rank: Rank, stage: u32) -> Result<&Shard> {
-        self.emulator
-            .shards
-            .get(&(rank, stage))
-            .ok_or(ModelError::Nothing("shard"))
-    }
-
     /// The micro-batch in flight, new at its first forward, with the input of a pass that begins.
     fn take_flight(&self, key: FlightKey, place: Place) -> Result<Flight> {
         let (rank, stage, micro_batch) = key;
@@ -149,10 +134,13 @@ impl<'a> Step<'a> {
             flight
         } else {
             let dp = self.program().mesh.coord(rank).dp;
-            Flight::new(&self.tokens[dp][micro_batch as usize], self.loss_scale)?
+            Flight::new(
+                &self.batch.tokens[dp][micro_batch as usize],
+                self.batch.loss_scale,
+            )?
         };
         if place.first
-            && let Some(pass) = self.needs_input(stage, place.pass)
+            && let Some(pass) = input_of(self.program(), stage, place.pass)
         {
             let tag = Tag {
                 pass,
@@ -165,41 +153,23 @@ impl<'a> Step<'a> {
         Ok(flight)
     }
 
-    /// As what a pass's input comes from another stage, if it does.
-    fn needs_input(&self, stage: u32, pass: Pass) -> Option<Pass> {
-        let last = self.program().stages.len() as u32 - 1;
-        match pass {
-            Pass::Forward => (stage > 0).then_some(Pass::Forward),
-            Pass::Backward | Pass::InputGrad => (stage < last).then_some(Pass::InputGrad),
-            Pass::WeightGrad => None,
-        }
-    }
-
     /// At the end of a pass: the loss is noted, and what was made goes to the stage that needs it.
     fn hand_over(&self, key: FlightKey, flight: &mut Flight, pass: Pass) -> Result<()> {
-        let (rank, stage, micro_batch) = key;
-        let program = self.program();
-        let last = program.stages.len() as u32 - 1;
-        let (target, made) = match pass {
-            Pass::Forward if stage == last => {
-                let at = program.mesh.coord(rank);
+        let (rank, _, micro_batch) = key;
+        match output_of(self.program(), key, pass) {
+            Output::Loss => {
+                let at = self.program().mesh.coord(rank);
                 if let (0, Some(loss)) = (at.tp, flight.loss()) {
                     lock(&self.losses)[at.dp][micro_batch as usize] = loss;
                 }
-                return Ok(());
             }
-            Pass::Forward => (stage + 1, Pass::Forward),
-            Pass::Backward | Pass::InputGrad if stage > 0 => (stage - 1, Pass::InputGrad),
-            Pass::Backward | Pass::InputGrad | Pass::WeightGrad => return Ok(()),
-        };
-        let tag = Tag {
-            pass: made,
-            stage: target,
-            micro_batch,
-        };
-        let is_here = program.holders[target as usize] == program.mesh.coord(rank).pp;
-        let output = flight.take_output()?;
-        lock(if is_here { &self.inbox } else { &self.outbox }).insert((rank, tag), output);
+            Output::Input { tag, is_here } => {
+                let output = flight.take_output()?;
+                let place = if is_here { &self.inbox } else { &self.outbox };
+                lock(place).insert((rank, tag), output);
+            }
+            Output::Nothing => {}
+        }
         Ok(())
     }
 
@@ -256,7 +226,7 @@ impl<'a> Step<'a> {
     fn reduce_gradients(&self, members: &[OpId], bucket: Bucket) -> Result<()> {
         let shards = members.iter().map(|&id| {
             let (rank, stage, _) = self.flight_key(id);
-            self.shard(rank, stage)
+            self.ranks.shard(rank, stage)
         });
         let shards = shards.collect::<Result<Vec<_>>>()?;
         let parts = shards
@@ -282,7 +252,7 @@ impl<'a> Step<'a> {
             .collect();
         let by_rank: Vec<Vec<&Shard>> = ranks
             .iter()
-            .map(|&rank| self.emulator.shards_of(rank).collect())
+            .map(|&rank| self.ranks.shards_of(rank).collect())
             .collect();
         for index in 0..by_rank[0].len() {
             let shards: Vec<&Shard> = by_rank.iter().map(|shards| shards[index]).collect();
@@ -298,7 +268,7 @@ impl<'a> Step<'a> {
     fn reduce_tied(&self, members: &[OpId]) -> Result<()> {
         let mut held = Vec::new();
         for &id in members {
-            for shard in self.emulator.shards_of(self.program().rank_of(id)) {
+            for shard in self.ranks.shards_of(self.program().rank_of(id)) {
                 if let Some(gradient) = shard.tied_gradient()? {
                     held.push((shard, gradient));
                 }
@@ -326,7 +296,7 @@ impl<'a> Step<'a> {
         }
         let shards = ranks
             .into_iter()
-            .flat_map(|rank| self.emulator.shards_of(rank));
+            .flat_map(|rank| self.ranks.shards_of(rank));
         let squares: f64 = shards.map(Shard::square_norm).sum::<Result<f64>>()?;
         lock(&self.squares).insert(replica, squares);
         Ok(())

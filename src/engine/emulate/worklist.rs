@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::data::DataGraph;
-use super::{EmulateError, lock};
+use super::{StepError, lock};
 use crate::plan::OpId;
 
 /// What is left to do.
@@ -16,7 +16,7 @@ struct List {
     ready: BinaryHeap<Reverse<u32>>,
     waiting: Vec<u32>,
     left: usize,
-    failed: Option<EmulateError>,
+    failed: Option<StepError>,
 }
 
 /// Runs every node of the graph after all that it waits for.
@@ -24,8 +24,8 @@ pub(super) fn run(
     graph: &DataGraph,
     threads: usize,
     stop: &AtomicBool,
-    work: &(dyn Fn(OpId) -> Result<(), EmulateError> + Sync),
-) -> Result<(), EmulateError> {
+    work: &(dyn Fn(OpId) -> Result<(), StepError> + Sync),
+) -> Result<(), StepError> {
     let waiting = graph.waiting();
     let ready = (0..graph.len() as u32)
         .filter(|&node| waiting[node as usize] == 0)
@@ -48,7 +48,7 @@ pub(super) fn run(
     let list = list.into_inner().unwrap_or_else(PoisonError::into_inner);
     match list.failed {
         Some(error) => Err(error),
-        None if list.left > 0 => Err(EmulateError::Stopped),
+        None if list.left > 0 => Err(StepError::Stopped),
         None => Ok(()),
     }
 }
@@ -58,14 +58,14 @@ pub(super) fn run_all(
     nodes: &[OpId],
     threads: usize,
     stop: &AtomicBool,
-    work: &(dyn Fn(OpId) -> Result<(), EmulateError> + Sync),
-) -> Result<(), EmulateError> {
+    work: &(dyn Fn(OpId) -> Result<(), StepError> + Sync),
+) -> Result<(), StepError> {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(None);
     let worker = || {
         while let Some(&node) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
             let done = if stop.load(Ordering::Relaxed) {
-                Err(EmulateError::Stopped)
+                Err(StepError::Stopped)
             } else {
                 guarded(work, node)
             };
@@ -83,7 +83,7 @@ pub(super) fn run_all(
 }
 
 /// Runs `worker` on so many threads, of which the caller's is one, until all return.
-fn side_by_side(threads: usize, worker: &(dyn Fn() + Sync)) -> Result<(), EmulateError> {
+fn side_by_side(threads: usize, worker: &(dyn Fn() + Sync)) -> Result<(), StepError> {
     if threads <= 1 {
         worker();
         return Ok(());
@@ -93,7 +93,7 @@ fn side_by_side(threads: usize, worker: &(dyn Fn() + Sync)) -> Result<(), Emulat
             let named = std::thread::Builder::new().name(format!("emulate-{index}"));
             named
                 .spawn_scoped(scope, worker)
-                .map_err(|error| EmulateError::Thread(error.to_string()))?;
+                .map_err(|error| StepError::Thread(error.to_string()))?;
         }
         worker();
         Ok(())
@@ -102,15 +102,15 @@ fn side_by_side(threads: usize, worker: &(dyn Fn() + Sync)) -> Result<(), Emulat
 
 /// A panic in the maths ends the step, not the program, and leaves no thread waiting.
 fn guarded(
-    work: &(dyn Fn(OpId) -> Result<(), EmulateError> + Sync),
+    work: &(dyn Fn(OpId) -> Result<(), StepError> + Sync),
     node: OpId,
-) -> Result<(), EmulateError> {
+) -> Result<(), StepError> {
     catch_unwind(AssertUnwindSafe(|| work(node))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("a panic");
-        Err(EmulateError::Thread(text.to_owned()))
+        Err(StepError::Thread(text.to_owned()))
     })
 }
 
@@ -134,7 +134,7 @@ fn finish(
     changed: &Condvar,
     graph: &DataGraph,
     node: u32,
-    done: Result<(), EmulateError>,
+    done: Result<(), StepError>,
 ) {
     let mut list = lock(list);
     if let Err(error) = done {

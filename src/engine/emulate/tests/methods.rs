@@ -1,6 +1,8 @@
 //! Sequence parallelism, `ZeRO` and gradients left alone: each trains as it should.
 
 use super::*;
+use crate::shape::Zero;
+use crate::units::Rank;
 
 #[test]
 fn sequence_parallelism_and_zero_reproduce_the_fixture() {
@@ -88,7 +90,7 @@ fn under_zero_each_replica_holds_its_share_of_the_moments() {
         let schedule = ScheduleKind::GPipe.build(1, 1, 1).unwrap();
         let plan = plan(&tiny.shape, way, &schedule, 2);
         let emulator = Emulator::new(plan, &tiny.shape, &tiny.weights, 2, 1).unwrap();
-        let bytes = (0..4).flat_map(|rank| emulator.shards_of(Rank(rank)));
+        let bytes = (0..4).flat_map(|rank| emulator.ranks.shards_of(Rank(rank)));
         bytes
             .map(|shard| shard.state_bytes().optimizer)
             .collect::<Vec<_>>()
