@@ -614,7 +614,7 @@ fn names_that_are_not_known_are_refused() {
     "#);
     insta::assert_snapshot!(refusal("simulate --out timeline.bmp"), @"error: cannot tell the format of timeline.bmp: its ending is none of .png, .svg, .pdf, .gif, .apng, .json, .json.gz, .pftrace, .csv; add one of them");
     insta::assert_snapshot!(refusal("simulate --out no/such/folder/timeline.png"), @"error: cannot write no/such/folder/timeline.png: there is no folder no/such/folder");
-    insta::assert_snapshot!(refusal("run --device cuda"), @"error: cuda (GPU) ranks are not in this version; --device emulated does the same training on this machine's cores, without a GPU");
+    insta::assert_snapshot!(refusal("run --device cuda"), @"error: ranks on GPUs (--device cuda) are not in this build; --device emulated does the same training on this machine's cores, and --device cpu with a thread a rank");
     insta::assert_snapshot!(refusal("spectate"), @"
     error: unrecognized subcommand 'spectate'
 
@@ -820,7 +820,7 @@ fn devices_are_told() {
             )
         })
         .collect();
-    assert_eq!(names, [("emulated", true), ("cpu", false), ("cuda", false)]);
+    assert_eq!(names, [("emulated", true), ("cpu", true), ("cuda", false)]);
 }
 
 #[test]
@@ -883,4 +883,67 @@ fn lessons_are_listed_shown_and_held_to_the_engine() {
     insta::assert_snapshot!(refusal("--kit shardscope-kit-1:AAAA"), @"error: this kit is not whole (unexpected end of file); copy the whole line again");
     insta::assert_snapshot!(refusal("--language fr"), @r#"error: there is no language "fr" here; there are en, de"#);
     insta::assert_snapshot!(refusal("--lesson pipeline-bubble devices"), @"error: --lesson, --kit, --lessons and --language before a command are for the window, which a command does not open; leave them out, or write them after `lesson list` and `lesson show`");
+}
+
+#[test]
+fn ranks_on_threads_train_as_emulated_ones_on_the_wall_clock() {
+    let how = "--pp 2 --dp 2 --micro-batches 4 --steps 3";
+    let threads = json(&format!("run --device cpu {how}"));
+    let emulated = json(&format!("run {how}"));
+    let losses = |run: &Value| -> Vec<f64> {
+        let steps = run["steps"].as_array().unwrap().iter();
+        steps.map(|step| step["loss"].as_f64().unwrap()).collect()
+    };
+    assert_eq!(losses(&threads), losses(&emulated));
+    assert_eq!(threads["clock"], "wall");
+    assert_eq!(threads["times"], "measured");
+    assert!(threads["cores"].as_u64().unwrap() >= 1);
+    assert_eq!(emulated["clock"], "virtual");
+    for rank in threads["ranks"].as_array().unwrap() {
+        let part = |name: &str| rank[name].as_f64().unwrap();
+        let sum = part("compute_s") + part("transfer_s") + part("wait_s") + part("idle_s");
+        let makespan = threads["makespan_s"].as_f64().unwrap();
+        assert!((sum / makespan - 1.0).abs() < 1e-9, "{sum} of {makespan}");
+    }
+}
+
+#[test]
+fn what_ranks_on_threads_cannot_have_is_refused() {
+    insta::assert_snapshot!(refusal("run --device cpu --clock modelled"), @"error: ranks of --device cpu run on this machine's own clock, which --clock modelled is not; leave it out, or use --device emulated");
+    insta::assert_snapshot!(refusal("run --device cpu --slow 0=2"), @"error: a GPU or a link made slower cannot be had of ranks on this machine's own clock; leave it out, or use --device emulated");
+    insta::assert_snapshot!(refusal("run --device cpu --dp 256 --micro-batches 1"), @"error: 256 ranks would be as many threads, over the 128 that --device cpu starts; --device emulated runs any number of ranks on this machine's cores");
+}
+
+#[test]
+fn a_prediction_stands_beside_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &str| {
+        let output = shardscope_in(folder.path(), args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let measured = run("calibrate --out machine.toml --json");
+    assert!(measured["copied_bytes_per_s"].as_f64().unwrap() > 0.0);
+    assert_eq!(measured["collectives"].as_array().unwrap().len(), 4);
+    // The costs were fitted to this step: what is off is rounding.
+    let (modelled, took) = (&measured["step_modelled_s"], &measured["step_measured_s"]);
+    let ratio = modelled.as_f64().unwrap() / took.as_f64().unwrap();
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+    let both = run(
+        "run --device cpu --hardware machine.toml --pp 2 --steps 3 --predict --out both.svg --json",
+    );
+    let differences = both["prediction"]["differences"].as_array().unwrap();
+    let sum = |name: &str| -> f64 {
+        let parts = differences.iter().map(|part| part[name].as_f64().unwrap());
+        parts.sum()
+    };
+    let predicted = both["prediction"]["report"]["makespan_s"].as_f64().unwrap();
+    assert!((sum("predicted_s") / predicted - 1.0).abs() < 1e-6);
+    let makespan = both["makespan_s"].as_f64().unwrap();
+    assert!((sum("measured_s") / makespan - 1.0).abs() < 1e-6);
+    let picture = std::fs::read_to_string(folder.path().join("both.svg")).unwrap();
+    assert!(picture.contains("Predicted by the cost model"));
+    assert!(picture.contains("Measured on this machine"));
+    insta::assert_snapshot!(refusal("run --predict"), @"error: --predict puts a prediction beside what was measured, but nothing is: add --device cpu or --clock measured");
 }

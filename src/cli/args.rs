@@ -81,6 +81,9 @@ pub(super) enum Verb {
     Lesson(LessonArgs),
     /// Say what can train on this machine
     Devices(DevicesArgs),
+    /// Measure this machine (products by size, copies, messages, collectives) and write it as a hardware file, which
+    /// `--hardware` takes
+    Calibrate(CalibrateArgs),
 }
 
 /// `run`.
@@ -93,7 +96,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub(super) steps: Option<u64>,
 
-    /// Where the ranks run; `emulated` needs no GPU. `cpu` and `cuda` are not in this version
+    /// Where the ranks run: `emulated`, any number on virtual clocks; `cpu`, a thread each on the wall clock. `cuda` is
+    /// not in this build
     #[arg(long, value_enum, default_value_t = DeviceArg::Emulated, hide_possible_values = true, value_name = "emulated|cpu|cuda")]
     pub(super) device: DeviceArg,
 
@@ -106,6 +110,11 @@ pub(super) struct RunArgs {
         value_name = "modelled|measured"
     )]
     pub(super) clock: Option<ClockArg>,
+
+    /// Beside a measured step, what the cost model predicts of it: above it in pictures, on the same time axis, and part
+    /// by part in figures. Measure this machine with `calibrate` first, and give its file as --hardware
+    #[arg(long)]
+    pub(super) predict: bool,
 
     /// Start from these weights (safetensors, GPT-2 names) instead of random ones
     #[arg(long, value_name = "FILE")]
@@ -490,6 +499,18 @@ pub(super) struct LessonSource {
 #[derive(Debug, Args)]
 pub(super) struct DevicesArgs {
     /// Print one JSON object on standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// `calibrate`.
+#[derive(Debug, Args)]
+pub(super) struct CalibrateArgs {
+    /// Write the hardware here, such as machine.toml; on standard output if not given
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+
+    /// Print all figures as one JSON object on standard output
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -1,69 +1,18 @@
 //! `shardscope devices`: what can train on this machine.
 
-use std::num::NonZeroUsize;
-
-use serde::Serialize;
-
 use super::error::CliResult;
 use super::options::Answer;
 use super::output::{print, print_json};
 use super::table::{Align, Table};
+use crate::session::{Gpu, Machine};
 use crate::units::Bytes;
-
-/// What there is.
-#[derive(Debug, Serialize)]
-struct Machine {
-    /// Cores that this process may use.
-    cores: usize,
-    /// Memory of the machine, in bytes; null where it cannot be told.
-    memory_bytes: Option<Bytes>,
-    /// As `--device` names them.
-    devices: Vec<Device>,
-}
-
-/// A kind of device.
-#[derive(Debug, Serialize)]
-struct Device {
-    name: &'static str,
-    available: bool,
-    note: &'static str,
-}
 
 /// Tells what there is.
 pub(super) fn run(answer: Answer) -> CliResult {
-    let machine = look();
+    let machine = Machine::look();
     match answer {
         Answer::Json => print_json(&machine),
         Answer::Text => print(&text(&machine)),
-    }
-}
-
-fn look() -> Machine {
-    let device = |name, available, note| Device {
-        name,
-        available,
-        note,
-    };
-    Machine {
-        cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
-        memory_bytes: memory(),
-        devices: vec![
-            device(
-                "emulated",
-                true,
-                "any number of GPUs, their real maths on this machine's cores, their time on virtual clocks",
-            ),
-            device(
-                "cpu",
-                false,
-                "a rank a core on wall clocks: not in this version",
-            ),
-            device(
-                "cuda",
-                false,
-                "a rank a GPU, over NCCL: not in this version",
-            ),
-        ],
     }
 }
 
@@ -79,18 +28,43 @@ fn text(machine: &Machine) -> String {
         table.row([device.name, available, device.note]);
     }
     format!(
-        "This machine: {} cores, {memory}\n{}",
+        "This machine: {} cores, {memory}\n{}\n{}",
         machine.cores,
-        table.render()
+        table.render(),
+        gpus(machine)
     )
 }
 
-/// Memory of the machine, where the system says it in a file.
-fn memory() -> Option<Bytes> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Bytes(kib * 1024))
+fn gpus(machine: &Machine) -> String {
+    if machine.gpus.is_empty() {
+        let why = machine.gpus_note.as_deref().unwrap_or_default();
+        return format!("GPUs: none; {why}\n");
+    }
+    let mut table = Table::new(&[Align::Left]);
+    for gpu in &machine.gpus {
+        table.row([gpu.index.to_string(), gpu.name.clone(), line(gpu)]);
+    }
+    format!("GPUs:\n{}", table.render())
+}
+
+/// What a GPU is and does now.
+fn line(gpu: &Gpu) -> String {
+    let said = [
+        gpu.memory_bytes.map(|all| {
+            let used = gpu.used_bytes.unwrap_or(Bytes::ZERO);
+            format!("{used} of {all} used")
+        }),
+        gpu.compute_capability
+            .as_ref()
+            .map(|of| format!("compute capability {of}")),
+        gpu.driver.as_ref().map(|of| format!("driver {of}")),
+        gpu.pcie.as_ref().map(|of| format!("PCIe {of}")),
+        (gpu.nvlinks > 0).then(|| format!("{} NVLink links", gpu.nvlinks)),
+        gpu.utilization
+            .map(|share| format!("busy {:.0} %", share * 100.0)),
+        gpu.power_w.map(|watts| format!("{watts:.0} W")),
+        gpu.temperature_c.map(|degrees| format!("{degrees} °C")),
+    ];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    said.join(", ")
 }

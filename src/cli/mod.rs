@@ -3,6 +3,8 @@
 //! A thin edge: nothing is computed here. Results for scripts go to standard output, all else to standard error.
 
 mod args;
+mod beside;
+mod calibrate;
 mod compare;
 mod config;
 mod devices;
@@ -82,5 +84,6 @@ fn dispatch(mode: Mode, open_window: impl FnOnce(Show) -> Result<(), String>) ->
         Mode::View(options) => view::run(&options),
         Mode::Lesson(options) => lesson::run(&options),
         Mode::Devices(answer) => devices::run(answer),
+        Mode::Calibrate(options) => calibrate::run(&options),
     }
 }

@@ -11,6 +11,7 @@ use super::args::{
     ScheduleArgs, ScheduleFormat, Settings, SimulateArgs, SweepArgs, ThemeArg, Verb, ViewArgs,
     WindowArgs,
 };
+use super::calibrate::CalibrateOptions;
 use super::config;
 use super::error::{CliError, CliResult};
 use super::guide::GuideOptions;
@@ -38,6 +39,7 @@ pub(super) enum Mode {
     View(ViewOptions),
     Lesson(LessonOptions),
     Devices(Answer),
+    Calibrate(CalibrateOptions),
 }
 
 /// How the result is told.
@@ -54,6 +56,7 @@ pub(super) enum Answer {
 pub(super) struct RunOptions {
     pub(super) config: Config,
     pub(super) steps: u64,
+    pub(super) predict: bool,
     pub(super) inputs: RunInputs,
     pub(super) save_weights: Option<PathBuf>,
     pub(super) save_gradients: Option<PathBuf>,
@@ -174,6 +177,15 @@ impl Mode {
             Some(Verb::View(args)) => ViewOptions::new(args).map(Self::View),
             Some(Verb::Lesson(args)) => LessonOptions::new(args.verb).map(Self::Lesson),
             Some(Verb::Devices(args)) => Ok(Self::Devices(Answer::new(args.json))),
+            Some(Verb::Calibrate(args)) => {
+                if let Some(path) = &args.out {
+                    check_folder(path)?;
+                }
+                Ok(Self::Calibrate(CalibrateOptions {
+                    out: args.out,
+                    answer: Answer::new(args.json),
+                }))
+            }
         }
     }
 }
@@ -262,6 +274,13 @@ impl RunOptions {
         let device = device(&args)?;
         let mut settings = config::with_file(args.settings)?;
         settings.clock = args.clock.or(settings.clock);
+        let is_measured = settings.clock == Some(ClockArg::Measured) || !device.is_emulated();
+        if args.predict && !is_measured {
+            return Err(CliError::refused(
+                "--predict puts a prediction beside what was measured, but nothing is: add --device cpu or --clock \
+                 measured",
+            ));
+        }
         let steps = args.steps.or(settings.steps).unwrap_or(10);
         if !(1..=MOST_STEPS).contains(&steps) {
             return Err(CliError::refused(format!(
@@ -280,6 +299,7 @@ impl RunOptions {
                 ..config::config(&settings, Costs::Model)?
             },
             steps,
+            predict: args.predict,
             inputs: RunInputs {
                 weights: args.weights,
                 tokens: args.tokens,

@@ -1,6 +1,7 @@
 //! Where text goes: results to standard output, all else to standard error; and timelines to files.
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -43,7 +44,7 @@ pub(super) fn deliver(report: &Report, text: &str, trace: &Trace, output: &Outpu
             report: &value,
             drawing: output.drawing,
         };
-        write_files(&export, output)?;
+        write_files(&export, &output.files)?;
     }
     match output.answer {
         Answer::Json => print_json(report),
@@ -55,8 +56,11 @@ pub(super) fn deliver(report: &Report, text: &str, trace: &Trace, output: &Outpu
 }
 
 /// Writes `export` to every file asked for.
-pub(super) fn write_files(export: &Export<'_>, output: &Output) -> CliResult {
-    for path in &output.files {
+pub(super) fn write_files<'a>(
+    export: &Export<'_>,
+    files: impl IntoIterator<Item = &'a PathBuf>,
+) -> CliResult {
+    for path in files {
         export::write(path, export).map_err(CliError::failed)?;
         say(&format!("wrote {}\n", path.display()));
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::beside;
 use super::config::{read, read_bytes};
 use super::error::{CliError, CliResult};
 use super::figures;
@@ -38,6 +39,9 @@ pub(super) fn run(options: &RunOptions) -> CliResult {
         }
     }
     let text = figures::text(&trained.report);
+    if options.predict {
+        return beside::run(&trained, &text, &options.output);
+    }
     deliver(
         &trained.report,
         &text,

@@ -43,7 +43,7 @@ fn view(files: &[PathBuf], output: &Output) -> CliResult {
         drawing: output.drawing,
         ..viewed.export()
     };
-    write_files(&export, output)?;
+    write_files(&export, &output.files)?;
     match (output.answer, &viewed.run, &viewed.others) {
         (Answer::Json, Some(run), _) => print_json(run),
         (Answer::Json, None, Some(_)) => print_json(&viewed.report),

@@ -1,5 +1,7 @@
 //! Engines: what executes a plan and emits a trace. The same trace, whichever it is.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod calibrate;
 mod clock;
 mod disturb;
 mod emulate;
@@ -12,6 +14,8 @@ mod simulate;
 mod step;
 mod training;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use calibrate::{CollectiveTime, Speeds, calibrate};
 pub use clock::{Times, recorded};
 pub use disturb::{Disturbance, Slow, SlowPair};
 pub use emulate::Emulator;

@@ -30,7 +30,7 @@ pub use open::{Opened, all_own, open};
 pub use pdf::pdf;
 pub use perfetto::perfetto;
 pub use png::{png, rgba};
-pub use report::{comparison, picture};
+pub use report::{comparison, picture, prediction};
 pub use svg::{Fonts, svg};
 pub use viewed::{Others, Viewed, others_table};
 

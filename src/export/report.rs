@@ -19,6 +19,9 @@ pub fn picture(report: &Report) -> Picture {
     let config = &report.config;
     let title = match report.gpus() {
         1 => "One GPU".to_owned(),
+        ranks if report.cores.is_some() => {
+            format!("{} on {ranks} CPU ranks", config.schedule_title())
+        }
         gpus => format!("{} on {gpus} GPUs", config.schedule_title()),
     };
     Picture {
@@ -65,6 +68,31 @@ pub fn comparison(reports: &[&Report]) -> Comparison {
         size: whole.size,
         theme: whole.theme,
         parts,
+    }
+}
+
+/// A step as it was predicted, above the same as it was measured.
+pub fn prediction(predicted: &Report, measured: &Report) -> Comparison {
+    let both = comparison(&[predicted, measured]);
+    let names = ["Predicted by the cost model", "Measured on this machine"];
+    let parts = both.parts.into_iter().zip(names);
+    Comparison {
+        title: format!(
+            "{}: predicted and measured",
+            measured.config.schedule_title()
+        ),
+        parts: parts
+            .map(|(part, name)| Part {
+                name: name.to_owned(),
+                ..part
+            })
+            .collect(),
+        stamp: Stamp {
+            layout: measured.config.layout_line(),
+            engine: measured.engine_line(),
+            ..both.stamp
+        },
+        ..both
     }
 }
 

@@ -29,7 +29,7 @@ pub use collect::{
 };
 pub use error::{ModelError, Result};
 pub use flight::Flight;
-pub use ops::memory;
+pub use ops::{memory, product};
 pub use reference::{Reference, StepFigures, clip_scale};
 pub use sample::{Sampling, sample};
 pub use shard::{Shard, ShardPlace, StateBytes};

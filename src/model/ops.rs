@@ -104,7 +104,7 @@ fn view<'a>(data: &'a Floats<'_>, tensor: &Tensor) -> Result<Matrix<'a>> {
 }
 
 /// `x * weight`: `[n, in]` by `[in, out]`.
-pub(crate) fn product(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+pub fn product(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let (a, b) = (floats(x)?, floats(weight)?);
     matrix(
         matmul::product(view(&a, x)?, view(&b, weight)?),

@@ -60,7 +60,11 @@ fn draw_card(card: &Card, rect: Rect, (palette, sizes): (&Palette, Sizes), canva
     ];
     for (down, mut style, text) in lines {
         // A long one is set smaller before it is cut.
-        style.size *= (room / style.width(text).max(1.0)).clamp(0.74, 1.0);
+        let width = style.width(text).max(1.0);
+        if width > room {
+            // A hair less than fits exactly, or rounding would cut it all the same.
+            style.size *= (0.995 * room / width).max(0.74);
+        }
         let text = shortened(text, style.size, style.weight, room);
         let middle = Point::new(rect.x + em, rect.y + down * em);
         canvas.text_at_middle(middle, Anchor::Start, style, text);

@@ -1,6 +1,6 @@
 //! A run beside another: how they differ, and what that does to the figures.
 
-use super::config::{Config, Costs};
+use super::config::{Config, Costs, Device};
 use super::report::Report;
 use crate::shape::{Attention, GradFormat, Methods, Recompute};
 use crate::units::{Bytes, Nanos, percent};
@@ -51,6 +51,11 @@ impl Config {
         say(self.layers_per_stage != other.layers_per_stage, layers);
         let slower = self.disturbance.describe();
         say(self.disturbance != other.disturbance, slower);
+        let device = match self.device {
+            Device::Emulated => "emulated",
+            Device::Cpu => "threads, measured",
+        };
+        say(self.device != other.device, device.to_owned());
         let costs = match self.costs {
             Costs::Model => "the model's costs",
             Costs::Passes { .. } => "passes of fixed time",

@@ -4,11 +4,16 @@
 //! [`Snapshot`]; both are plain data. Nothing here knows a widget.
 
 mod beside;
+#[cfg(not(target_arch = "wasm32"))]
+mod calibrate;
 mod config;
 mod costs;
+#[cfg(not(target_arch = "wasm32"))]
+mod devices;
 mod fit;
 mod guide;
 mod job;
+mod prediction;
 mod report;
 mod settings;
 mod shared;
@@ -24,13 +29,18 @@ mod words;
 mod worker;
 
 pub use beside::listed;
+#[cfg(not(target_arch = "wasm32"))]
+pub use calibrate::Calibration;
 pub use config::{Clock, Config, ConfigError, Costs, Device};
+#[cfg(not(target_arch = "wasm32"))]
+pub use devices::{DeviceKind, Gpu, Machine};
 pub use fit::what_would_fit;
 pub use guide::{
     Allowed, Fact, Fault, Fewest, Guide, GuideError, GuideSpec, Measured, Reason, Rejected,
     TOLERANCE, Topic, Value, Verdict, Way, guide,
 };
 pub use job::{Job, Progress};
+pub use prediction::{Difference, Prediction};
 pub use report::{MemoryReport, RankReport, Report, StepReport};
 pub use settings::{Framework, settings_of, unsaid};
 pub use snapshot::{

@@ -45,6 +45,9 @@ impl Report {
         let config = &self.config;
         let (title, precision) = (&config.hardware.title, config.precision.name());
         let has_model = config.costs == Costs::Model;
+        if self.cores.is_some() {
+            return Some("this machine's cores, f32".to_owned());
+        }
         has_model.then(|| format!("{} × {title}, {precision}", self.gpus()))
     }
 

@@ -294,7 +294,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{SweepSpec, SweepState};
+    use crate::session::{Device, SweepSpec, SweepState};
     use std::time::Duration;
 
     /// Waits, at most a minute, until a snapshot is as wanted.
@@ -314,6 +314,38 @@ mod tests {
         config.layout.micro_batches = 2;
         config.layout.micro_batch_size = 1;
         config
+    }
+
+    #[test]
+    fn ranks_that_are_threads_train_alike_and_a_failure_leaves_the_session_usable() {
+        let mut config = Config {
+            device: Device::Cpu,
+            ..small()
+        };
+        let session = Session::start(config.clone(), || {}).unwrap();
+        session.send(Command::TrainUntil(2));
+        let snapshot = until(&session, |snapshot| snapshot.steps.len() == 2);
+        for step in &snapshot.steps {
+            assert!((step.loss - step.reference_loss.unwrap()).abs() < 1e-4);
+            assert_eq!(step.timeline.report.times, "measured");
+            assert_eq!(step.timeline.report.clock, "wall");
+        }
+        // The weights are no numbers after one step, and the loss is none in the next.
+        let good = config.clone();
+        config.model.optimizer.lr = f64::MAX;
+        session.send(Command::Configure(Box::new(config)));
+        session.send(Command::TrainUntil(3));
+        let failed = |snapshot: &Snapshot| matches!(snapshot.status, Status::Failed(_));
+        let snapshot = until(&session, failed);
+        let Status::Failed(why) = &snapshot.status else {
+            unreachable!("just looked at");
+        };
+        assert!(why.contains("is not a finite number"), "{why}");
+        session.send(Command::Configure(Box::new(good)));
+        session.send(Command::TrainUntil(1));
+        until(&session, |snapshot| {
+            snapshot.steps.len() == 1 && snapshot.status == Status::Ready
+        });
     }
 
     #[test]

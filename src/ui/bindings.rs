@@ -435,6 +435,13 @@ pub(super) static BINDINGS: &[Binding] = &[
     ),
     key(
         Group::Layout,
+        "Alt R",
+        &[(ALT, Key::R)],
+        Wish::Next(Field::Device, UP),
+        "emulated ranks, or threads of this machine",
+    ),
+    key(
+        Group::Layout,
         "Alt W",
         &[(ALT, Key::W)],
         Wish::Next(Field::SlowGpu, UP),

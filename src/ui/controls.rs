@@ -1,5 +1,7 @@
 //! The left panel: layout, batch, model and hardware. Collects wishes and changes nothing itself.
 
+use std::num::NonZeroUsize;
+
 use eframe::egui::{Frame, Margin, RichText, ScrollArea, Stroke, Ui};
 
 use crate::hardware::PROFILES;
@@ -11,7 +13,7 @@ use crate::units::large;
 use crate::words::{mark, say};
 
 use super::dock;
-use super::edit::{Change, Field, Refusal};
+use super::edit::{self, Change, Field, Refusal};
 use super::run::Run;
 use super::stepper::{self, Number, choice, number};
 use super::theme::{color, font};
@@ -50,6 +52,7 @@ fn all(ui: &mut Ui, run: &Run, view: &View, wishes: &mut Vec<Wish>) {
     heading(ui, view, say!(view, "Model and hardware"));
     model(ui, (run, view), wishes);
     hardware(ui, (run, view), wishes);
+    device(ui, (run, view), wishes);
     what_if::show(ui, (run, view), wishes);
     undo(ui, run, wishes);
     heading(ui, view, say!(view, "Panels"));
@@ -85,6 +88,7 @@ fn number_with_refusal(
         | Change::Sync(_)
         | Change::Model(_)
         | Change::Hardware(_)
+        | Change::Device(_)
         | Change::Straggler(..)
         | Change::Slower(..)
         | Change::Jitter(_)
@@ -132,16 +136,21 @@ fn gpus(ui: &mut Ui, config: &Config, view: &View) {
     let layout = &config.layout;
     let count = layout.dp * layout.tp * layout.pp;
     let font = font(view.sizes().body, Weight::SemiBold);
-    let text = RichText::new(if count == 1 {
+    let is_emulated = config.device.is_emulated();
+    let text = RichText::new(if !is_emulated {
+        say!(view, "= {count} CPU ranks", count)
+    } else if count == 1 {
         say!(view, "= 1 GPU, emulated").to_owned()
     } else {
         say!(view, "= {count} GPUs, emulated", count)
     })
     .font(font)
     .color(color(view.palette().accent));
-    ui.label(text).on_hover_text(
-        say!(view, "Each GPU's work is really computed, one after the other on this computer's cores, and timed on a virtual clock"),
-    );
+    ui.label(text).on_hover_text(if is_emulated {
+        say!(view, "Each GPU's work is really computed, one after the other on this computer's cores, and timed on a virtual clock")
+    } else {
+        say!(view, "Each rank is a thread of this computer, which waits for the others as GPUs do, timed by the wall clock")
+    });
 }
 
 fn global_batch(ui: &mut Ui, config: &Config) {
@@ -212,6 +221,29 @@ fn hardware(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
         gpus = hardware.gpus_per_node
     );
     ui.label(RichText::new(text).weak().small());
+}
+
+/// Where ranks run; as threads, what that makes of the picture.
+fn device(ui: &mut Ui, (run, view): (&Run, &View), wishes: &mut Vec<Wish>) {
+    let name = |device| view.language.say(edit::device_name(device)).to_owned();
+    let choices: Vec<(String, Change)> = edit::DEVICES
+        .into_iter()
+        .map(|device| (name(device), Change::Device(device)))
+        .collect();
+    let config = run.config();
+    choice_with_refusal(ui, (run, view), &name(config.device), &choices, wishes);
+    let ranks = config.layout.dp * config.layout.tp * config.layout.pp;
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    if !config.device.is_emulated() && ranks > cores {
+        let text = say!(
+            view,
+            "{ranks} ranks share {cores} cores: no picture of parallel hardware, which emulation is",
+            ranks,
+            cores
+        );
+        let tint = color(view.palette().error);
+        ui.label(RichText::new(text).small().color(tint));
+    }
 }
 
 /// All choices are of one control.

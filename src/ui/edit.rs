@@ -4,7 +4,7 @@
 use crate::hardware::{Hardware, PROFILES};
 use crate::plan::Layout;
 use crate::schedule::ScheduleKind;
-use crate::session::{Config, ConfigError};
+use crate::session::{Config, ConfigError, Device};
 use crate::shape::{ModelShape, PRESETS, Zero};
 use crate::words::mark;
 
@@ -40,6 +40,8 @@ pub(super) enum Field {
     Model,
     /// The GPUs.
     Hardware,
+    /// Where ranks run.
+    Device,
     /// A GPU that computes slowly.
     SlowGpu,
     /// How slowly.
@@ -81,6 +83,7 @@ impl Field {
             Self::Sync => mark!("Reduce gradients"),
             Self::Model => mark!("Model"),
             Self::Hardware => mark!("Hardware"),
+            Self::Device => mark!("Ranks run"),
             Self::SlowGpu => "Slow GPU",
             Self::SlowGpuBy => "How slow",
             Self::SlowLink => "Slow links",
@@ -110,6 +113,7 @@ impl Field {
             | Self::Sync
             | Self::Model
             | Self::Hardware
+            | Self::Device
             | Self::SlowGpu
             | Self::SlowGpuBy
             | Self::SlowLink
@@ -139,6 +143,8 @@ pub(super) enum Change {
     Model(&'static str),
     /// To the profile of that name.
     Hardware(&'static str),
+    /// Of where ranks run.
+    Device(Device),
     /// Of which GPU is slow, or whose links are.
     Straggler(Field, Option<u32>),
     /// Of how slow it is: its time in per cent of the others'.
@@ -161,6 +167,7 @@ impl Change {
             Self::Sync(_) => Field::Sync,
             Self::Model(_) => Field::Model,
             Self::Hardware(_) => Field::Hardware,
+            Self::Device(_) => Field::Device,
             Self::Jitter(_) => Field::Jitter,
             Self::Layers(_) => Field::Layers,
         }
@@ -175,6 +182,7 @@ impl Change {
                 if *on { "on" } else { "off" }.to_owned()
             }
             Self::Model(name) | Self::Hardware(name) => (*name).to_owned(),
+            Self::Device(device) => device_name(*device).to_owned(),
             Self::Straggler(_, None) => "none".to_owned(),
             Self::Straggler(_, Some(rank)) => rank.to_string(),
             Self::Slower(_, percent) => what_if::slower_text(*percent),
@@ -214,7 +222,15 @@ impl Change {
                 config.hardware = Hardware::profile(name)?;
                 config.precision = config.hardware.precision;
             }
+            Self::Device(device) => {
+                config.device = device;
+                // A thread of this machine is as fast as it is.
+                if !device.is_emulated() {
+                    config.disturbance = Config::default().disturbance;
+                }
+            }
             Self::Straggler(field, rank) => {
+                config.device = Device::Emulated;
                 let (list, usual) = what_if::list_of(&mut config.disturbance, field);
                 *list = what_if::with_rank(list, rank, usual);
             }
@@ -222,7 +238,10 @@ impl Change {
                 let (list, _) = what_if::list_of(&mut config.disturbance, field);
                 *list = what_if::with_factor(list, percent);
             }
-            Self::Jitter(percent) => config.disturbance.jitter = f64::from(percent) / 100.0,
+            Self::Jitter(percent) => {
+                config.device = Device::Emulated;
+                config.disturbance.jitter = f64::from(percent) / 100.0;
+            }
             Self::Layers(ref layers) => {
                 let by_hand = layers
                     .clone()
@@ -245,6 +264,17 @@ impl Change {
         // Lowering the plan, which may find more, is left to the session.
         config.check()?;
         Ok(config)
+    }
+}
+
+/// Where ranks can run.
+pub(super) const DEVICES: [Device; 2] = [Device::Emulated, Device::Cpu];
+
+/// What that is called beside the control.
+pub(super) fn device_name(device: Device) -> &'static str {
+    match device {
+        Device::Emulated => mark!("emulated, virtual clocks"),
+        Device::Cpu => mark!("as threads, wall clock"),
     }
 }
 
@@ -373,6 +403,7 @@ pub(super) fn next(
         // Moved from stage to stage, and not along a list.
         Field::Layers => Change::Layers(None),
         Field::Model => Change::Model(named(PRESETS, &config.model.name, direction)),
+        Field::Device => Change::Device(neighbour(&DEVICES, &config.device, direction)),
         Field::Hardware => Change::Hardware(named(PROFILES, &config.hardware.name, direction)),
         Field::Dp
         | Field::Tp

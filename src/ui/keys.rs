@@ -167,6 +167,7 @@ mod tests {
             Field::Sync,
             Field::Model,
             Field::Hardware,
+            Field::Device,
             Field::SlowGpu,
             Field::SlowLink,
             Field::Jitter,

@@ -107,6 +107,12 @@ impl Run {
         self.timeline_of(self.playback.at().step)
     }
 
+    /// Whether its times were measured.
+    pub(super) fn is_measured(&self) -> bool {
+        self.timeline()
+            .is_some_and(|timeline| timeline.report.times == "measured")
+    }
+
     /// The timeline of the step before, which shows what is still to come.
     pub(super) fn timeline_before(&self) -> Option<&Arc<Timeline>> {
         let before = self.playback.at().step.checked_sub(1)?;

@@ -204,12 +204,28 @@ pub(super) fn status(ui: &mut Ui, run: &Run, view: &View) {
         .font(font(sizes.body, FontWeight::SemiBold));
     ui.label(step);
     let (time, length) = (at.time, run.length());
-    let clock = say!(
-        view,
-        "{time} of {length} virtual time, emulated",
-        time,
-        length
-    );
+    let clock = if run.config().device.is_emulated() {
+        say!(
+            view,
+            "{time} of {length} virtual time, emulated",
+            time,
+            length
+        )
+    } else if run.is_measured() {
+        say!(
+            view,
+            "{time} of {length} measured on this machine",
+            time,
+            length
+        )
+    } else {
+        say!(
+            view,
+            "{time} of {length} as the cost model has it",
+            time,
+            length
+        )
+    };
     ui.label(RichText::new(clock).color(color(palette.text_weak)));
     if let Some((text, fault)) = notice(run, view.language) {
         let tint = if fault { palette.error } else { palette.accent };
