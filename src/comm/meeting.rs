@@ -77,6 +77,12 @@ impl Meeting {
         }
     }
 
+    /// Whether the `index`-th member has joined and not taken its memory back.
+    pub(super) fn holds(&self, index: usize) -> bool {
+        let seat = self.seats.get(index).and_then(Option::as_ref);
+        seat.is_some_and(|seat| seat.buffer.is_some())
+    }
+
     /// Whether all are there.
     pub(super) fn is_full(&self) -> bool {
         self.seats.iter().all(Option::is_some)

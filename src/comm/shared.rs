@@ -452,7 +452,12 @@ impl<M: Send> Communicator for SharedComm<M> {
     fn wait(&mut self, ticket: Ticket) -> Result<Done<Buffer>, Fault> {
         let place = self.place(ticket.group)?;
         let key = (ticket.group, ticket.sequence);
-        if !lock(&self.shared.state).meetings.contains_key(&key) {
+        let is_own = {
+            let state = lock(&self.shared.state);
+            let meeting = state.meetings.get(&key);
+            meeting.is_some_and(|meeting| meeting.holds(place))
+        };
+        if !is_own {
             return Err(self.misuse("waits for a collective that is not under way".to_owned()));
         }
         let members = &self.shared.spec.groups[ticket.group as usize];
