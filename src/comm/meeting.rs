@@ -16,6 +16,12 @@ struct Seat {
     buffer: Option<Buffer>,
 }
 
+impl Seat {
+    fn elements(&self) -> usize {
+        self.lengths.iter().sum()
+    }
+}
+
 /// A collective in the making.
 #[derive(Debug)]
 pub(super) struct Meeting {
@@ -67,7 +73,8 @@ impl Meeting {
         let wanted = |seat: &Seat| Wanted {
             rank: seat.rank,
             kind: seat.call.kind.name(),
-            elements: seat.lengths.iter().sum(),
+            elements: seat.elements(),
+            details: self.details(seat),
             what: name(seat.call.what),
         };
         Fault::Mismatch {
@@ -75,6 +82,33 @@ impl Meeting {
             sequence,
             wanted: self.seats.iter().flatten().map(wanted).collect(),
         }
+    }
+
+    /// What a member may differ in from others, beside kind, elements and what it is of.
+    fn details(&self, seat: &Seat) -> String {
+        let root = match seat.call.kind {
+            Kind::Broadcast { root } => Some(format!("from member {root}")),
+            Kind::AllReduce(_) | Kind::ReduceScatter | Kind::AllGather | Kind::Barrier => None,
+        };
+        let details: Vec<String> = root.into_iter().chain(self.cut(seat)).collect();
+        details.join(", ")
+    }
+
+    /// How a member's elements are cut into parts, if that is all that its size differs in from others'.
+    fn cut(&self, seat: &Seat) -> Option<String> {
+        let others = || self.seats.iter().flatten();
+        if others().any(|other| other.elements() != seat.elements()) {
+            return None;
+        }
+        let parts = seat.lengths.len();
+        if others().any(|other| other.lengths.len() != parts) {
+            let plural = if parts == 1 { "" } else { "s" };
+            return Some(format!("in {parts} part{plural}"));
+        }
+        let mut lengths = seat.lengths.iter().enumerate();
+        let (part, len) = lengths
+            .find(|&(part, len)| others().any(|other| other.lengths.get(part) != Some(len)))?;
+        Some(format!("{len} of them in part {part}"))
     }
 
     /// Whether the `index`-th member has joined and not taken its memory back.
