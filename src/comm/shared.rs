@@ -206,15 +206,20 @@ impl<M> Shared<M> {
         first
     }
 
-    /// Does what there is to do of `work`; the thread that ends it, or a phase of it, tells those that wait.
-    fn help(&self, work: &Work) -> bool {
+    /// Does chunks of `work`, those of its own lane first, while there are any and `more` says so; the thread that
+    /// does the last tells those that wait. Whether it did any.
+    fn help(&self, work: &Work, rank: u32, more: impl Fn() -> bool) -> bool {
+        let place = self.places[rank as usize][work.key.0 as usize];
+        let own = place.unwrap_or(rank as usize);
         let mut helped = false;
-        while let Some(progress) = work.help() {
+        while let Some(progress) = work.help(own) {
             helped = true;
             match progress {
                 Progress::Under => {}
-                Progress::Phase => self.ring_all(&lock(&self.state)),
                 Progress::Through => self.end(work.key),
+            }
+            if !more() {
+                break;
             }
         }
         helped
@@ -288,9 +293,8 @@ impl<M> SharedComm<M> {
         let Awaited { take, missing } = awaited;
         let since = self.shared.now();
         loop {
-            let seen = self.shared.bells[self.rank as usize]
-                .rung
-                .load(Ordering::Acquire);
+            let bell = &self.shared.bells[self.rank as usize];
+            let seen = bell.rung.load(Ordering::Acquire);
             self.check()?;
             let work = {
                 let mut state = lock(&self.shared.state);
@@ -303,10 +307,11 @@ impl<M> SharedComm<M> {
                 state.awaits[self.rank as usize] = missing;
                 state.work.iter().find(|work| !work.is_taken()).cloned()
             };
-            if work.is_some_and(|work| self.shared.help(&work)) {
-                continue;
+            // No longer than nothing has come: that may be what is awaited.
+            let more = || bell.rung.load(Ordering::Acquire) == seen;
+            if !work.is_some_and(|work| self.shared.help(&work, self.rank, more)) {
+                self.rest(seen);
             }
-            self.rest(seen);
         }
     }
 
@@ -439,7 +444,7 @@ impl<M: Send> Communicator for SharedComm<M> {
             if work.is_empty() {
                 self.shared.end(key);
             } else if work.is_small() {
-                self.shared.help(&work);
+                self.shared.help(&work, self.rank, || true);
             }
         }
         self.sequences[call.group as usize] += 1;
