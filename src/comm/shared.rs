@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::buffer::Buffer;
 use super::fault::{Doing, Fault};
 use super::meeting::Meeting;
-use super::sync::{Arc, AtomicBool, AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, lock};
+use super::sync::{Arc, AtomicBool, AtomicU32, Condvar, Mutex, MutexGuard, Ordering, lock};
 use super::work::{Progress, Work};
 use super::{Algorithm, Arrival, Call, Communicator, Done, Kind, Ticket};
 use crate::units::Nanos;
@@ -51,6 +51,10 @@ const NOTHING: u32 = u32::MAX;
 /// How long a rank with a core of its own looks again before it sleeps.
 #[cfg(not(loom))]
 const SPIN: Nanos = Nanos(30_000);
+
+/// How often it looks before it lets others run.
+#[cfg(not(loom))]
+const LOOKS: u32 = 64;
 
 /// The longest that a rank sleeps before it looks whether it has waited too long.
 #[cfg(not(loom))]
@@ -345,20 +349,9 @@ impl<M> SharedComm<M> {
         let bell = &self.shared.bells[self.rank as usize];
         let is_rung = || bell.rung.load(Ordering::Acquire) != seen;
         #[cfg(not(loom))]
-        if self.shared.spec.own_cores {
-            let since = self.shared.clock.elapsed();
-            while self.shared.clock.elapsed().0 - since.0 < SPIN.0 {
-                for _ in 0..64 {
-                    if is_rung() {
-                        fence(Ordering::Acquire);
-                        return;
-                    }
-                    std::hint::spin_loop();
-                }
-            }
+        if self.shared.spec.own_cores && self.spin(&is_rung) {
+            return;
         }
-        #[cfg(loom)]
-        fence(Ordering::Acquire);
         let mut state = lock(&self.shared.state);
         if is_rung() {
             return;
@@ -366,6 +359,25 @@ impl<M> SharedComm<M> {
         state.asleep[self.rank as usize] = true;
         let mut state = self.sleep(bell, state);
         state.asleep[self.rank as usize] = false;
+    }
+
+    /// Looks again and again for a while, which is sooner than being woken.
+    #[cfg(not(loom))]
+    fn spin(&self, is_rung: &impl Fn() -> bool) -> bool {
+        let since = self.shared.clock.elapsed();
+        loop {
+            for _ in 0..LOOKS {
+                if is_rung() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if self.shared.clock.elapsed().since(since) >= SPIN {
+                return false;
+            }
+            // Should ranks share a core after all, one that spins keeps from running whom it waits for.
+            std::thread::yield_now();
+        }
     }
 
     #[cfg(not(loom))]
