@@ -2,6 +2,7 @@
 
 use super::buffer::Buffer;
 use super::fault::{Fault, Wanted};
+use super::sync::Arc;
 use super::work::Work;
 use super::{Algorithm, Call, Done, Kind};
 use crate::units::Nanos;
@@ -29,6 +30,8 @@ pub(super) struct Meeting {
     seats: Vec<Option<Seat>>,
     began: Nanos,
     ended: Option<Nanos>,
+    #[cfg(loom)]
+    work: Option<Arc<Work>>,
 }
 
 impl Meeting {
@@ -37,6 +40,8 @@ impl Meeting {
             seats: (0..members).map(|_| None).collect(),
             began: Nanos::ZERO,
             ended: None,
+            #[cfg(loom)]
+            work: None,
         }
     }
 
@@ -135,11 +140,16 @@ impl Meeting {
         kind: Kind,
         algorithm: Algorithm,
         now: Nanos,
-    ) -> Work {
+    ) -> Arc<Work> {
         self.began = now;
         let seats = self.seats.iter().flatten();
         let buffers: Vec<&Buffer> = seats.filter_map(|seat| seat.buffer.as_ref()).collect();
-        Work::new(key, kind, algorithm, &buffers)
+        let work = Arc::new(Work::new(key, kind, algorithm, &buffers));
+        #[cfg(loom)]
+        {
+            self.work = Some(Arc::clone(&work));
+        }
+        work
     }
 
     /// It is through.
@@ -151,6 +161,10 @@ impl Meeting {
     pub(super) fn take(&mut self, index: usize) -> Option<Done<Buffer>> {
         let ended = self.ended?;
         let buffer = self.seats.get_mut(index)?.as_mut()?.buffer.take()?;
+        #[cfg(loom)]
+        if let Some(work) = &self.work {
+            work.give_back();
+        }
         Some(Done {
             buffer,
             began: self.began,

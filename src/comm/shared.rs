@@ -429,7 +429,7 @@ impl<M> SharedComm<M> {
             return Ok(None);
         }
         let now = self.shared.now();
-        let work = Arc::new(meeting.begin(key, call.kind, self.shared.spec.algorithm, now));
+        let work = meeting.begin(key, call.kind, self.shared.spec.algorithm, now);
         if !work.is_small() {
             state.work.push_back(Arc::clone(&work));
             self.shared.ring_all(&state);

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::buffer::Buffer;
 use super::reduce::Columns;
+#[cfg(loom)]
+use super::sync::Touched;
 use super::sync::{AtomicUsize, Ordering};
 use super::{Algorithm, Kind};
 
@@ -42,6 +44,9 @@ pub(super) struct Work {
     lanes: Vec<Lane>,
     done: AtomicUsize,
     small: bool,
+    /// The memory of each chunk.
+    #[cfg(loom)]
+    touched: Vec<Touched>,
 }
 
 /// How far a work is after a chunk.
@@ -87,6 +92,8 @@ impl Work {
             lanes: (0..members).map(lane).collect(),
             done: AtomicUsize::new(0),
             small: all * members <= SMALL,
+            #[cfg(loom)]
+            touched: chunks.iter().map(|_| Touched::default()).collect(),
             chunks,
         }
     }
@@ -109,8 +116,10 @@ impl Work {
 
     /// Takes a chunk, of lane `own` if it has any, and does it; nothing if all have been taken.
     pub(super) fn help(&self, own: usize) -> Option<Progress> {
-        let chunk = &self.chunks[self.claim(own)?];
-        self.run(chunk);
+        let index = self.claim(own)?;
+        #[cfg(loom)]
+        self.touched[index].touch();
+        self.run(&self.chunks[index]);
         // Whoever sees the count sees what was written before it was raised.
         let done = self.done.fetch_add(1, Ordering::AcqRel) + 1;
         Some(if done == self.chunks.len() {
@@ -118,6 +127,12 @@ impl Work {
         } else {
             Progress::Under
         })
+    }
+
+    /// The memory goes back to its owners.
+    #[cfg(loom)]
+    pub(super) fn give_back(&self) {
+        self.touched.iter().for_each(Touched::touch);
     }
 
     fn claim(&self, own: usize) -> Option<usize> {
