@@ -1,14 +1,18 @@
 //! Locks and atomics: the standard ones, or those of the model checker, which tries every order of threads and stale
 //! values of atomics too.
 
+#[cfg(tsan)]
+pub(super) use crate::seen_locks::{Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]
 pub(super) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(not(loom))]
-pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+pub(super) use std::sync::Arc;
 #[cfg(not(loom))]
-pub(super) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+#[cfg(not(any(loom, tsan)))]
+pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
 
 use std::sync::PoisonError;
 

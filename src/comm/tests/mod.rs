@@ -54,6 +54,7 @@ fn run_any<T: Send + 'static>(
     let ranks = spec.ranks;
     let act = Arc::new(act);
     let (sender, results) = sync_channel(ranks);
+    let mut threads = Vec::new();
     for comm in World::create(spec) {
         let (act, sender) = (Arc::clone(&act), sender.clone());
         let rank = comm.rank();
@@ -62,17 +63,22 @@ fn run_any<T: Send + 'static>(
             sender.send((rank, result)).unwrap();
         };
         let name = format!("rank {rank}");
-        drop(thread::Builder::new().name(name).spawn(body).unwrap());
+        threads.push(thread::Builder::new().name(name).spawn(body).unwrap());
     }
     drop(sender);
     let mut all: Vec<Option<T>> = (0..ranks).map(|_| None).collect();
     loop {
         match results.recv_timeout(LIMIT) {
             Ok((rank, result)) => all[rank as usize] = Some(result),
-            Err(RecvTimeoutError::Disconnected) => return all,
+            Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => panic!("a rank hangs"),
         }
     }
+    for thread in threads {
+        // An error if it panicked, which the lack of a result says too.
+        drop(thread.join());
+    }
+    all
 }
 
 /// Runs each rank on a thread of its own.
