@@ -28,6 +28,8 @@ pub struct Wanted {
     pub kind: &'static str,
     /// Its elements.
     pub elements: usize,
+    /// What else it may differ in from what others want, such as a broadcast's root; empty if there is nothing.
+    pub details: String,
     /// What it is of.
     pub what: String,
 }
@@ -38,11 +40,13 @@ impl fmt::Display for Wanted {
             rank,
             kind,
             elements,
+            details,
             what,
         } = self;
+        let comma = if details.is_empty() { "" } else { ", " };
         write!(
             f,
-            "rank {rank} wants {kind} of {elements} elements ({what})"
+            "rank {rank} wants {kind} of {elements} elements{comma}{details} ({what})"
         )
     }
 }

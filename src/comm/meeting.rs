@@ -2,6 +2,7 @@
 
 use super::buffer::Buffer;
 use super::fault::{Fault, Wanted};
+use super::sync::Arc;
 use super::work::Work;
 use super::{Algorithm, Call, Done, Kind};
 use crate::units::Nanos;
@@ -16,6 +17,12 @@ struct Seat {
     buffer: Option<Buffer>,
 }
 
+impl Seat {
+    fn elements(&self) -> usize {
+        self.lengths.iter().sum()
+    }
+}
+
 /// A collective in the making.
 #[derive(Debug)]
 pub(super) struct Meeting {
@@ -23,6 +30,8 @@ pub(super) struct Meeting {
     seats: Vec<Option<Seat>>,
     began: Nanos,
     ended: Option<Nanos>,
+    #[cfg(loom)]
+    work: Option<Arc<Work>>,
 }
 
 impl Meeting {
@@ -31,6 +40,8 @@ impl Meeting {
             seats: (0..members).map(|_| None).collect(),
             began: Nanos::ZERO,
             ended: None,
+            #[cfg(loom)]
+            work: None,
         }
     }
 
@@ -67,7 +78,8 @@ impl Meeting {
         let wanted = |seat: &Seat| Wanted {
             rank: seat.rank,
             kind: seat.call.kind.name(),
-            elements: seat.lengths.iter().sum(),
+            elements: seat.elements(),
+            details: self.details(seat),
             what: name(seat.call.what),
         };
         Fault::Mismatch {
@@ -75,6 +87,39 @@ impl Meeting {
             sequence,
             wanted: self.seats.iter().flatten().map(wanted).collect(),
         }
+    }
+
+    /// What a member may differ in from others, beside kind, elements and what it is of.
+    fn details(&self, seat: &Seat) -> String {
+        let root = match seat.call.kind {
+            Kind::Broadcast { root } => Some(format!("from member {root}")),
+            Kind::AllReduce(_) | Kind::ReduceScatter | Kind::AllGather | Kind::Barrier => None,
+        };
+        let details: Vec<String> = root.into_iter().chain(self.cut(seat)).collect();
+        details.join(", ")
+    }
+
+    /// How a member's elements are cut into parts, if that is all that its size differs in from others'.
+    fn cut(&self, seat: &Seat) -> Option<String> {
+        let others = || self.seats.iter().flatten();
+        if others().any(|other| other.elements() != seat.elements()) {
+            return None;
+        }
+        let parts = seat.lengths.len();
+        if others().any(|other| other.lengths.len() != parts) {
+            let plural = if parts == 1 { "" } else { "s" };
+            return Some(format!("in {parts} part{plural}"));
+        }
+        let mut lengths = seat.lengths.iter().enumerate();
+        let (part, len) = lengths
+            .find(|&(part, len)| others().any(|other| other.lengths.get(part) != Some(len)))?;
+        Some(format!("{len} of them in part {part}"))
+    }
+
+    /// Whether the `index`-th member has joined and not taken its memory back.
+    pub(super) fn holds(&self, index: usize) -> bool {
+        let seat = self.seats.get(index).and_then(Option::as_ref);
+        seat.is_some_and(|seat| seat.buffer.is_some())
     }
 
     /// Whether all are there.
@@ -95,11 +140,16 @@ impl Meeting {
         kind: Kind,
         algorithm: Algorithm,
         now: Nanos,
-    ) -> Work {
+    ) -> Arc<Work> {
         self.began = now;
         let seats = self.seats.iter().flatten();
         let buffers: Vec<&Buffer> = seats.filter_map(|seat| seat.buffer.as_ref()).collect();
-        Work::new(key, kind, algorithm, &buffers)
+        let work = Arc::new(Work::new(key, kind, algorithm, &buffers));
+        #[cfg(loom)]
+        {
+            self.work = Some(Arc::clone(&work));
+        }
+        work
     }
 
     /// It is through.
@@ -111,6 +161,10 @@ impl Meeting {
     pub(super) fn take(&mut self, index: usize) -> Option<Done<Buffer>> {
         let ended = self.ended?;
         let buffer = self.seats.get_mut(index)?.as_mut()?.buffer.take()?;
+        #[cfg(loom)]
+        if let Some(work) = &self.work {
+            work.give_back();
+        }
         Some(Done {
             buffer,
             began: self.began,

@@ -72,8 +72,8 @@ pub enum Algorithm {
     /// the least that memory allows.
     #[default]
     Direct,
-    /// Shares go round from member to member, as between machines. All-reduces only; sums are added in the ring's
-    /// order, so their last bits differ from [`Algorithm::Direct`]'s.
+    /// Each member's share goes round from member to member, in chunks, as between machines. All-reduces only; sums
+    /// are added in the ring's order, so their last bits differ from [`Algorithm::Direct`]'s.
     Ring,
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use super::buffer::Part;
-use super::{Fold, Kind};
+use super::{Algorithm, Fold, Kind};
 
 /// Elements that are summed at a time: they stay in the first cache.
 const BLOCK: usize = 1024;
@@ -29,7 +29,7 @@ impl Columns {
     }
 
     /// Elements that member `index` of `of` has as its share.
-    pub(super) fn share(&self, index: usize) -> Range<usize> {
+    fn share(&self, index: usize) -> Range<usize> {
         let of = self.starts.len();
         self.len * index / of..self.len * (index + 1) / of
     }
@@ -43,10 +43,16 @@ impl Columns {
         unsafe_code,
         reason = "threads work on chunks of the same memory side by side"
     )]
-    pub(super) unsafe fn run(&self, kind: Kind, range: Range<usize>) {
+    pub(super) unsafe fn run(&self, kind: Kind, algorithm: Algorithm, range: Range<usize>) {
         match kind {
-            // SAFETY: as promised to this function.
-            Kind::AllReduce(fold) => unsafe { self.all_reduce(fold, range) },
+            Kind::AllReduce(fold) => match algorithm {
+                // SAFETY: as promised to this function.
+                Algorithm::Direct => unsafe { self.all_reduce(fold, range) },
+                Algorithm::Ring => self.each_share(range, |owner, range| {
+                    // SAFETY: as promised to this function; the shares' ranges lie in it.
+                    unsafe { self.go_round(fold, owner, range) };
+                }),
+            },
             Kind::ReduceScatter => self.each_share(range, |owner, range| {
                 // SAFETY: as promised to this function; the shares' ranges lie in it.
                 unsafe { self.reduce_to(owner, range) };
@@ -58,29 +64,6 @@ impl Columns {
             // SAFETY: as promised to this function.
             Kind::Broadcast { root } => unsafe { self.copy_from(root as usize, range) },
             Kind::Barrier => {}
-        }
-    }
-
-    /// One step of a ring: `from`'s elements are added to `to`'s, or written over them.
-    ///
-    /// # Safety
-    /// As for [`Columns::run`], for `range` of `from`'s and `to`'s memory.
-    #[expect(
-        unsafe_code,
-        reason = "threads work on chunks of the same memory side by side"
-    )]
-    pub(super) unsafe fn pass_on(
-        &self,
-        from: usize,
-        to: usize,
-        range: Range<usize>,
-        add: Option<Fold>,
-    ) {
-        // SAFETY: two members' memory does not overlap, and nobody else touches this range of it.
-        let (from, to) = unsafe { (self.read(from, &range), self.write(to, &range)) };
-        match add {
-            Some(fold) => fold_into(fold, to, from),
-            None => to.copy_from_slice(from),
         }
     }
 
@@ -111,6 +94,25 @@ impl Columns {
             for member in 0..self.starts.len() {
                 // SAFETY: as above.
                 unsafe { self.write(member, &block) }.copy_from_slice(sums);
+            }
+        });
+    }
+
+    /// A chunk of `owner`'s share goes round: each member adds its own to what the one before it has, then the sum
+    /// goes round.
+    #[expect(unsafe_code, reason = "as `run`")]
+    unsafe fn go_round(&self, fold: Fold, owner: usize, range: Range<usize>) {
+        let members = self.starts.len();
+        blocks(range, |block| {
+            for step in 0..2 * (members - 1) {
+                let (from, to) = ((owner + step) % members, (owner + step + 1) % members);
+                // SAFETY: as promised to `run`; two members' memory does not overlap.
+                let (from, to) = unsafe { (self.read(from, &block), self.write(to, &block)) };
+                if step + 1 < members {
+                    fold_into(fold, to, from);
+                } else {
+                    to.copy_from_slice(from);
+                }
             }
         });
     }

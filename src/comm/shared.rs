@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::buffer::Buffer;
 use super::fault::{Doing, Fault};
 use super::meeting::Meeting;
-use super::sync::{Arc, AtomicBool, AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, lock};
+use super::sync::{Arc, AtomicBool, AtomicU32, Condvar, Mutex, MutexGuard, Ordering, lock};
 use super::work::{Progress, Work};
 use super::{Algorithm, Arrival, Call, Communicator, Done, Kind, Ticket};
 use crate::units::Nanos;
@@ -51,6 +51,10 @@ const NOTHING: u32 = u32::MAX;
 /// How long a rank with a core of its own looks again before it sleeps.
 #[cfg(not(loom))]
 const SPIN: Nanos = Nanos(30_000);
+
+/// How often it looks before it lets others run.
+#[cfg(not(loom))]
+const LOOKS: u32 = 64;
 
 /// The longest that a rank sleeps before it looks whether it has waited too long.
 #[cfg(not(loom))]
@@ -206,15 +210,20 @@ impl<M> Shared<M> {
         first
     }
 
-    /// Does what there is to do of `work`; the thread that ends it, or a phase of it, tells those that wait.
-    fn help(&self, work: &Work) -> bool {
+    /// Does chunks of `work`, those of its own lane first, while there are any and `more` says so; the thread that
+    /// does the last tells those that wait. Whether it did any.
+    fn help(&self, work: &Work, rank: u32, more: impl Fn() -> bool) -> bool {
+        let place = self.places[rank as usize][work.key.0 as usize];
+        let own = place.unwrap_or(rank as usize);
         let mut helped = false;
-        while let Some(progress) = work.help() {
+        while let Some(progress) = work.help(own) {
             helped = true;
             match progress {
                 Progress::Under => {}
-                Progress::Phase => self.ring_all(&lock(&self.state)),
                 Progress::Through => self.end(work.key),
+            }
+            if !more() {
+                break;
             }
         }
         helped
@@ -288,9 +297,8 @@ impl<M> SharedComm<M> {
         let Awaited { take, missing } = awaited;
         let since = self.shared.now();
         loop {
-            let seen = self.shared.bells[self.rank as usize]
-                .rung
-                .load(Ordering::Acquire);
+            let bell = &self.shared.bells[self.rank as usize];
+            let seen = bell.rung.load(Ordering::Acquire);
             self.check()?;
             let work = {
                 let mut state = lock(&self.shared.state);
@@ -303,10 +311,11 @@ impl<M> SharedComm<M> {
                 state.awaits[self.rank as usize] = missing;
                 state.work.iter().find(|work| !work.is_taken()).cloned()
             };
-            if work.is_some_and(|work| self.shared.help(&work)) {
-                continue;
+            // No longer than nothing has come: that may be what is awaited.
+            let more = || bell.rung.load(Ordering::Acquire) == seen;
+            if !work.is_some_and(|work| self.shared.help(&work, self.rank, more)) {
+                self.rest(seen);
             }
-            self.rest(seen);
         }
     }
 
@@ -340,20 +349,9 @@ impl<M> SharedComm<M> {
         let bell = &self.shared.bells[self.rank as usize];
         let is_rung = || bell.rung.load(Ordering::Acquire) != seen;
         #[cfg(not(loom))]
-        if self.shared.spec.own_cores {
-            let since = self.shared.clock.elapsed();
-            while self.shared.clock.elapsed().0 - since.0 < SPIN.0 {
-                for _ in 0..64 {
-                    if is_rung() {
-                        fence(Ordering::Acquire);
-                        return;
-                    }
-                    std::hint::spin_loop();
-                }
-            }
+        if self.shared.spec.own_cores && self.spin(&is_rung) {
+            return;
         }
-        #[cfg(loom)]
-        fence(Ordering::Acquire);
         let mut state = lock(&self.shared.state);
         if is_rung() {
             return;
@@ -361,6 +359,25 @@ impl<M> SharedComm<M> {
         state.asleep[self.rank as usize] = true;
         let mut state = self.sleep(bell, state);
         state.asleep[self.rank as usize] = false;
+    }
+
+    /// Looks again and again for a while, which is sooner than being woken.
+    #[cfg(not(loom))]
+    fn spin(&self, is_rung: &impl Fn() -> bool) -> bool {
+        let since = self.shared.clock.elapsed();
+        loop {
+            for _ in 0..LOOKS {
+                if is_rung() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if self.shared.clock.elapsed().since(since) >= SPIN {
+                return false;
+            }
+            // Should ranks share a core after all, one that spins keeps from running whom it waits for.
+            std::thread::yield_now();
+        }
     }
 
     #[cfg(not(loom))]
@@ -412,7 +429,7 @@ impl<M> SharedComm<M> {
             return Ok(None);
         }
         let now = self.shared.now();
-        let work = Arc::new(meeting.begin(key, call.kind, self.shared.spec.algorithm, now));
+        let work = meeting.begin(key, call.kind, self.shared.spec.algorithm, now);
         if !work.is_small() {
             state.work.push_back(Arc::clone(&work));
             self.shared.ring_all(&state);
@@ -439,7 +456,7 @@ impl<M: Send> Communicator for SharedComm<M> {
             if work.is_empty() {
                 self.shared.end(key);
             } else if work.is_small() {
-                self.shared.help(&work);
+                self.shared.help(&work, self.rank, || true);
             }
         }
         self.sequences[call.group as usize] += 1;
@@ -452,7 +469,12 @@ impl<M: Send> Communicator for SharedComm<M> {
     fn wait(&mut self, ticket: Ticket) -> Result<Done<Buffer>, Fault> {
         let place = self.place(ticket.group)?;
         let key = (ticket.group, ticket.sequence);
-        if !lock(&self.shared.state).meetings.contains_key(&key) {
+        let is_own = {
+            let state = lock(&self.shared.state);
+            let meeting = state.meetings.get(&key);
+            meeting.is_some_and(|meeting| meeting.holds(place))
+        };
+        if !is_own {
             return Err(self.misuse("waits for a collective that is not under way".to_owned()));
         }
         let members = &self.shared.spec.groups[ticket.group as usize];

@@ -4,22 +4,31 @@ use std::ops::Range;
 
 use super::buffer::Buffer;
 use super::reduce::Columns;
+#[cfg(loom)]
+use super::sync::Touched;
 use super::sync::{AtomicUsize, Ordering};
-use super::{Algorithm, Fold, Kind};
+use super::{Algorithm, Kind};
 
 /// Elements of a chunk: large enough that taking it costs nothing beside it, small enough to share out a bucket.
-const CHUNK: usize = 32 * 1024;
+const CHUNK: usize = if cfg!(loom) { 1 } else { 32 * 1024 };
 
 /// Up to so many elements (of all members together) the last to join does the work at once, rather than wake others.
-const SMALL: usize = 64 * 1024;
+const SMALL: usize = if cfg!(loom) { 2 } else { 64 * 1024 };
 
-/// What one thread does at a time.
+/// What one thread does at a time: elements of a part.
 #[derive(Clone, Debug)]
-struct Item {
+struct Chunk {
     part: usize,
     range: Range<usize>,
-    /// In a ring: from whom to whom, and whether it is added.
-    pass: Option<(usize, usize, bool)>,
+}
+
+/// Chunks side by side that one member begins with, so that it finds in its cache what it left there; whoever is
+/// through with its own takes from others'.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Lane {
+    next: AtomicUsize,
+    end: usize,
 }
 
 /// What is left to be done of a collective.
@@ -28,22 +37,23 @@ pub(super) struct Work {
     /// Of which group, and which of its collectives.
     pub(super) key: (u32, u64),
     kind: Kind,
+    algorithm: Algorithm,
     columns: Vec<Columns>,
-    items: Vec<Item>,
-    /// Items of a phase, of which each begins once the one before it is through.
-    phase: usize,
-    next: AtomicUsize,
+    chunks: Vec<Chunk>,
+    /// One for each member.
+    lanes: Vec<Lane>,
     done: AtomicUsize,
     small: bool,
+    /// The memory of each chunk.
+    #[cfg(loom)]
+    touched: Vec<Touched>,
 }
 
-/// How far a work is after an item.
+/// How far a work is after a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// Others are still at it, or more can be taken.
     Under,
-    /// The next phase may begin.
-    Phase,
     /// All is done.
     Through,
 }
@@ -63,22 +73,34 @@ impl Work {
         };
         let columns: Vec<Columns> = (0..parts).map(column).collect();
         let all: usize = columns.iter().map(Columns::len).sum();
-        let (items, phase) = match (algorithm, kind) {
-            (Algorithm::Ring, Kind::AllReduce(_)) if buffers.len() > 1 => {
-                ring(&columns, buffers.len())
-            }
-            _ => direct(&columns),
+        let members = buffers.len();
+        // One that is alone has the result already.
+        let chunks = if kind == Kind::Barrier || members < 2 {
+            Vec::new()
+        } else {
+            cut(&columns)
+        };
+        let lane = |member| Lane {
+            next: AtomicUsize::new(chunks.len() * member / members),
+            end: chunks.len() * (member + 1) / members,
         };
         Self {
             key,
             kind,
+            algorithm,
             columns,
-            phase: phase.max(1),
-            items,
-            next: AtomicUsize::new(0),
+            lanes: (0..members).map(lane).collect(),
             done: AtomicUsize::new(0),
-            small: all * buffers.len() <= SMALL,
+            small: all * members <= SMALL,
+            #[cfg(loom)]
+            touched: chunks.iter().map(|_| Touched::default()).collect(),
+            chunks,
         }
+    }
+
+    /// Whether there is nothing to do.
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
     }
 
     /// Whether one thread had better do it all at once.
@@ -86,111 +108,64 @@ impl Work {
         self.small
     }
 
-    /// Whether every item has been taken.
+    /// Whether every chunk has been taken.
     pub(super) fn is_taken(&self) -> bool {
-        self.next.load(Ordering::Relaxed) >= self.items.len()
+        let mut lanes = self.lanes.iter();
+        lanes.all(|lane| lane.next.load(Ordering::Relaxed) >= lane.end)
     }
 
-    /// Takes an item and does it; nothing if there is none to be taken now.
-    pub(super) fn help(&self) -> Option<Progress> {
-        let index = self.claim()?;
-        self.run(&self.items[index]);
+    /// Takes a chunk, of lane `own` if it has any, and does it; nothing if all have been taken.
+    pub(super) fn help(&self, own: usize) -> Option<Progress> {
+        let index = self.claim(own)?;
+        #[cfg(loom)]
+        self.touched[index].touch();
+        self.run(&self.chunks[index]);
         // Whoever sees the count sees what was written before it was raised.
         let done = self.done.fetch_add(1, Ordering::AcqRel) + 1;
-        Some(if done == self.items.len() {
+        Some(if done == self.chunks.len() {
             Progress::Through
-        } else if done.is_multiple_of(self.phase) {
-            Progress::Phase
         } else {
             Progress::Under
         })
     }
 
-    fn claim(&self) -> Option<usize> {
-        let mut next = self.next.load(Ordering::Relaxed);
-        loop {
-            if next >= self.items.len() {
+    /// The memory goes back to its owners.
+    #[cfg(loom)]
+    pub(super) fn give_back(&self) {
+        self.touched.iter().for_each(Touched::touch);
+    }
+
+    fn claim(&self, own: usize) -> Option<usize> {
+        let count = self.lanes.len();
+        let mut lanes = (0..count).map(|step| &self.lanes[(own + step) % count]);
+        lanes.find_map(|lane| {
+            // Looked at first, so that a lane at its end is not written to again and again.
+            if lane.next.load(Ordering::Relaxed) >= lane.end {
                 return None;
             }
-            let before = next / self.phase * self.phase;
-            if self.done.load(Ordering::Acquire) < before {
-                return None;
-            }
-            let taken =
-                self.next
-                    .compare_exchange(next, next + 1, Ordering::AcqRel, Ordering::Relaxed);
-            match taken {
-                Ok(_) => return Some(next),
-                Err(now) => next = now,
-            }
-        }
+            let next = lane.next.fetch_add(1, Ordering::Relaxed);
+            (next < lane.end).then_some(next)
+        })
     }
 
     #[expect(unsafe_code, reason = "chunks of lent memory, side by side")]
-    fn run(&self, item: &Item) {
-        let (columns, range) = (&self.columns[item.part], item.range.clone());
-        match item.pass {
-            // SAFETY: the buffers lie in the meeting until the work is through or the world ends, so their memory is
-            // the collective's alone; this item was claimed by this thread only, and no other's range meets it.
-            None => unsafe { columns.run(self.kind, range) },
-            Some((from, to, add)) => {
-                let fold = match self.kind {
-                    Kind::AllReduce(fold) => fold,
-                    Kind::ReduceScatter
-                    | Kind::AllGather
-                    | Kind::Broadcast { .. }
-                    | Kind::Barrier => Fold::Sum,
-                };
-                // SAFETY: as above; within a phase of a ring, each share of each member is touched by one item.
-                unsafe { columns.pass_on(from, to, range, add.then_some(fold)) }
-            }
-        }
-    }
-
-    /// Whether there is nothing to do.
-    pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+    fn run(&self, chunk: &Chunk) {
+        let (columns, range) = (&self.columns[chunk.part], chunk.range.clone());
+        // SAFETY: the buffers lie in the meeting until the work is through or the world ends, so their memory is
+        // the collective's alone; this chunk was claimed by this thread only, and no other's range meets it.
+        unsafe { columns.run(self.kind, self.algorithm, range) }
     }
 }
 
-fn direct(columns: &[Columns]) -> (Vec<Item>, usize) {
-    let mut items = Vec::new();
+fn cut(columns: &[Columns]) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
     for (part, column) in columns.iter().enumerate() {
         let mut start = 0;
         while start < column.len() {
             let range = start..column.len().min(start + CHUNK);
             start = range.end;
-            items.push(Item {
-                part,
-                range,
-                pass: None,
-            });
+            chunks.push(Chunk { part, range });
         }
     }
-    let all = items.len();
-    (items, all)
-}
-
-/// First the shares go round and are added up, then the sums go round.
-fn ring(columns: &[Columns], members: usize) -> (Vec<Item>, usize) {
-    let mut items = Vec::new();
-    for step in 0..2 * (members - 1) {
-        let add = step + 1 < members;
-        for (part, column) in columns.iter().enumerate() {
-            for from in 0..members {
-                // Adding: member `from` passes on the share that it has just added to; then the one it just got.
-                let share = if add {
-                    (from + members - step) % members
-                } else {
-                    (from + 1 + 2 * members - 1 - step) % members
-                };
-                items.push(Item {
-                    part,
-                    range: column.share(share),
-                    pass: Some((from, (from + 1) % members, add)),
-                });
-            }
-        }
-    }
-    (items, columns.len() * members)
+    chunks
 }

@@ -2,6 +2,8 @@
 
 #[path = "../../../src/comm/mod.rs"]
 pub mod comm;
+#[cfg(tsan)]
+mod seen_locks;
 #[path = "../../../src/units.rs"]
 pub mod units;
 #[cfg(not(loom))]

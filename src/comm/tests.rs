@@ -1,1 +1,0 @@
-//! What ranks that talk must do, on real threads.
