@@ -83,7 +83,7 @@ impl Field {
             Self::Sync => mark!("Reduce gradients"),
             Self::Model => mark!("Model"),
             Self::Hardware => mark!("Hardware"),
-            Self::Device => mark!("Ranks run"),
+            Self::Device => mark!("Ranks"),
             Self::SlowGpu => "Slow GPU",
             Self::SlowGpuBy => "How slow",
             Self::SlowLink => "Slow links",
@@ -273,8 +273,8 @@ pub(super) const DEVICES: [Device; 2] = [Device::Emulated, Device::Cpu];
 /// What that is called beside the control.
 pub(super) fn device_name(device: Device) -> &'static str {
     match device {
-        Device::Emulated => mark!("emulated, virtual clocks"),
-        Device::Cpu => mark!("as threads, wall clock"),
+        Device::Emulated => mark!("emulated"),
+        Device::Cpu => mark!("threads"),
     }
 }
 

@@ -104,17 +104,23 @@ fn ranks(tiny: &Tiny, way: Way, schedule: &Schedule) -> Parallel {
 }
 
 fn trained(tiny: &Tiny, way: Way, schedule: &Schedule) -> Trained {
+    trained_for(10, tiny, way, schedule)
+}
+
+fn trained_for(steps: usize, tiny: &Tiny, way: Way, schedule: &Schedule) -> Trained {
     let mut ranks = ranks(tiny, way, schedule);
     let stop = AtomicBool::new(false);
     let (mut losses, mut norms) = (Vec::new(), Vec::new());
-    for step in 0..10 {
+    for step in 0..steps {
         let tokens = tiny.batches.batch(step, 8).unwrap();
         let outcome = ranks.step(&tokens, step == 0, &stop).unwrap();
         compare(tiny, way, step, &outcome);
         losses.push(outcome.loss.to_bits());
         norms.push(outcome.grad_norm.to_bits());
     }
-    tiny.compare_weights(&ranks.weights().unwrap());
+    if steps == 10 {
+        tiny.compare_weights(&ranks.weights().unwrap());
+    }
     let hashes = ranks.hashes().unwrap();
     Trained {
         losses,
@@ -156,23 +162,23 @@ fn every_layout_and_schedule_trains_as_the_fixture_and_as_emulated_ranks_to_the_
     assert!(count > 100, "only {count} ways");
 }
 
-/// All of it again and again: no hang, and the same bits each time.
+/// All of it again and again: no hang, and the same bits each time. Once all ten steps, then the first three.
 #[test]
 #[ignore = "takes many minutes: REPEAT=50 cargo test --lib again_and_again -- --ignored --nocapture"]
 fn all_layouts_and_schedules_again_and_again() {
     let tiny = Tiny::load();
     let repeat = std::env::var("REPEAT").map_or(2, |text| text.parse().unwrap());
-    let mut first = Vec::new();
+    let first: Vec<Trained> = ways()
+        .map(|(way, _, schedule)| trained(&tiny, way, &schedule))
+        .collect();
+    println!("{} ways reproduce the fixture's ten steps", first.len());
     for round in 0..repeat {
-        for (index, (way, kind, schedule)) in ways().enumerate() {
-            let now = trained(&tiny, way, &schedule);
-            if round == 0 {
-                first.push(now);
-            } else {
-                assert_eq!(now, first[index], "{way:?} {kind:?}, round {round}");
-            }
+        for ((way, kind, schedule), first) in ways().zip(&first) {
+            let now = trained_for(3, &tiny, way, &schedule);
+            let same = now.losses[..] == first.losses[..3] && now.norms[..] == first.norms[..3];
+            assert!(same, "{way:?} {kind:?}, round {round}");
         }
-        println!("round {} of {repeat}: {} ways", round + 1, first.len());
+        println!("round {} of {repeat}: the same bits", round + 1);
     }
 }
 
