@@ -14,7 +14,8 @@ mod meeting;
 mod reduce;
 mod shared;
 mod sync;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
 mod work;
 

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 #[cfg(not(loom))]
+use std::sync::atomic::AtomicU64;
+#[cfg(not(loom))]
 use std::time::Duration;
 
 use super::buffer::Buffer;
@@ -91,6 +93,9 @@ struct Shared<M> {
     bells: Vec<Bell>,
     /// What each rank did last.
     doing: Vec<AtomicU32>,
+    /// Since when, in nanoseconds: a rank that goes from one operation to the next is not silent.
+    #[cfg(not(loom))]
+    stamps: Vec<AtomicU64>,
     failed: AtomicBool,
     #[cfg(not(loom))]
     clock: Stopwatch,
@@ -122,6 +127,8 @@ impl World {
             }),
             bells: (0..ranks).map(|_| Bell::new()).collect(),
             doing: (0..ranks).map(|_| AtomicU32::new(NOTHING)).collect(),
+            #[cfg(not(loom))]
+            stamps: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
             failed: AtomicBool::new(false),
             #[cfg(not(loom))]
             clock: Stopwatch::start(),
@@ -269,7 +276,11 @@ struct Awaited<'a, M, T> {
 }
 
 impl<M> SharedComm<M> {
-    fn check(&self) -> Result<(), Fault> {
+    /// Whether a rank has failed, for one that is busy for long.
+    ///
+    /// # Errors
+    /// If one has.
+    pub fn check(&self) -> Result<(), Fault> {
         if !self.shared.failed.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -329,19 +340,36 @@ impl<M> SharedComm<M> {
                 waiter: waiter(),
                 gone: self.shared.all_doing(&gone),
             }
-        } else if !missing.is_empty()
-            && self.shared.now().0.saturating_sub(since.0) >= self.shared.spec.timeout.0
-            && cfg!(not(loom))
-        {
+        } else if let Some(silent) = self.silent(state, missing, since) {
             Fault::Silent {
                 waiter: waiter(),
                 after: self.shared.spec.timeout,
-                missing: self.shared.all_doing(&state.culprits(missing)),
+                missing: self.shared.all_doing(&silent),
             }
         } else {
             return Ok(());
         };
         Err(self.shared.fail(state, fault))
+    }
+
+    /// Who keeps `missing` from coming, if this rank has waited for the time-out and they have begun nothing new in it.
+    #[cfg(not(loom))]
+    fn silent(&self, state: &State<M>, missing: &[u32], since: Nanos) -> Option<Vec<u32>> {
+        let timeout = self.shared.spec.timeout;
+        let is_long = |from: Nanos| self.shared.now().since(from) >= timeout;
+        if missing.is_empty() || !is_long(since) {
+            return None;
+        }
+        let culprits = state.culprits(missing);
+        let stamp = |rank: &u32| self.shared.stamps[*rank as usize].load(Ordering::Relaxed);
+        let latest = culprits.iter().map(stamp).max().unwrap_or_default();
+        is_long(Nanos(latest)).then_some(culprits)
+    }
+
+    /// Time does not pass for the model checker.
+    #[cfg(loom)]
+    fn silent(&self, _: &State<M>, _: &[u32], _: Nanos) -> Option<Vec<u32>> {
+        None
     }
 
     /// Until this rank's bell was rung after `seen`, or for a while.
@@ -529,6 +557,8 @@ impl<M: Send> Communicator for SharedComm<M> {
 
     fn doing(&mut self, what: u32) -> Result<(), Fault> {
         self.shared.doing[self.rank as usize].store(what, Ordering::Relaxed);
+        #[cfg(not(loom))]
+        self.shared.stamps[self.rank as usize].store(self.shared.now().0, Ordering::Relaxed);
         self.check()
     }
 

@@ -41,7 +41,11 @@ fn figure(label: &str, value: String, note: String) -> Figure {
 
 fn step(report: &Report) -> Figure {
     let makespan = Nanos::from_secs(report.makespan_s);
-    let note = format!("virtual · {}", report.config.hardware.title);
+    let note = match report.cores {
+        Some(1) => "measured · 1 core".to_owned(),
+        Some(cores) => format!("measured · {cores} cores"),
+        None => format!("virtual · {}", report.config.hardware.title),
+    };
     figure(mark!("Step"), makespan.to_string(), note)
 }
 

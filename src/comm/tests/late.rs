@@ -14,8 +14,9 @@ fn hasty(spec: WorldSpec) -> WorldSpec {
 
 /// Ten seconds of operation `what`, or until the run is stopped.
 fn dawdle(comm: &mut Comm, what: u32) -> Result<(), Fault> {
+    comm.doing(what)?;
     for _ in 0..1000 {
-        comm.doing(what)?;
+        comm.check()?;
         thread::sleep(Duration::from_millis(10));
     }
     Ok(())
@@ -39,6 +40,21 @@ fn a_member_that_is_late_for_a_collective_is_named() {
     });
     let waiters = ["rank 0 (op 1)", "rank 1 (op 1)", "rank 3 (op 1)"];
     told(&fault, &waiters, "rank 2 (op 7)");
+}
+
+#[test]
+fn a_rank_that_goes_from_operation_to_operation_is_not_silent() {
+    let sums = run(hasty(together(2)), |mut comm| {
+        if comm.rank() == 1 {
+            // Longer than the time-out in all, and each for less.
+            for what in 0..8 {
+                comm.doing(what).unwrap();
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+        collect(&mut comm, call(SUM, 1), vec![1.0].into()).is_ok()
+    });
+    assert_eq!(sums, [true, true]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::worker::Setting;
 use super::*;
-use crate::comm::{Buffer, Communicator as _};
+use crate::comm::Buffer;
 use crate::engine::emulate::Emulator;
 use crate::engine::tiny::{Tiny, Way, compare, mixes, plan};
 use crate::plan::Reduction;
@@ -42,7 +42,7 @@ pub(super) fn meet(setting: &mut Setting<'_>, id: OpId) -> Result<(), StepError>
         Mishap::Late if is_first => {
             for _ in 0..1000 {
                 thread::sleep(Duration::from_millis(10));
-                setting.comm.doing(id.0)?;
+                setting.comm.check()?;
             }
         }
         Mishap::Killed | Mishap::Late | Mishap::Shorter => {}
