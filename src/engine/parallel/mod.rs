@@ -171,16 +171,16 @@ impl Parallel {
                 let setting = setting(comm, Rank(index as u32));
                 thread::Builder::new()
                     .name(format!("rank {index}"))
-                    .spawn_scoped(scope, || Worker::new(setting).run())
+                    .spawn_scoped(scope, || Worker::new(setting).run().map_err(Ended::With))
                     .map_err(|error| StepError::Thread(error.to_string()))
             };
             // All are started before any is waited for.
             let threads: Vec<_> = comms.into_iter().enumerate().map(start).collect();
-            let join = |(index, thread): (usize, Result<thread::ScopedJoinHandle<'_, _>, _>)| {
-                thread?.join().unwrap_or_else(|_panic| Err(panicked(index)))
+            let join = |thread: Result<thread::ScopedJoinHandle<'_, _>, StepError>| match thread {
+                Ok(thread) => thread.join().unwrap_or(Err(Ended::Panicked)),
+                Err(error) => Err(Ended::With(error)),
             };
-            let joined = threads.into_iter().enumerate().map(join);
-            joined.collect::<Vec<Result<Through, StepError>>>()
+            threads.into_iter().map(join).collect::<Vec<_>>()
         });
         let ranks = first_cause(results)?;
         for (index, through) in ranks.iter().enumerate() {
@@ -264,26 +264,36 @@ impl Parallel {
     }
 }
 
-fn panicked(index: usize) -> StepError {
-    StepError::Ranks(Fault::Panicked(Doing {
-        rank: index as u32,
-        what: "its thread".to_owned(),
-    }))
+/// How a rank ended before its end.
+enum Ended {
+    With(StepError),
+    /// The others, which it stopped, know where it was.
+    Panicked,
 }
 
 /// All results, or what went wrong first: a rank's own error before what it stopped the others with.
-fn first_cause(results: Vec<Result<Through, StepError>>) -> Result<Vec<Through>, StepError> {
+fn first_cause(results: Vec<Result<Through, Ended>>) -> Result<Vec<Through>, StepError> {
     let (mut through, mut fault) = (Vec::new(), None);
-    for result in results {
+    let mut panicked = None;
+    for (rank, result) in results.into_iter().enumerate() {
         match result {
             Ok(rank) => through.push(rank),
-            Err(StepError::Ranks(of_others)) => {
+            Err(Ended::With(StepError::Ranks(of_others))) => {
                 fault.get_or_insert(of_others);
             }
-            Err(own) => return Err(own),
+            Err(Ended::With(own)) => return Err(own),
+            Err(Ended::Panicked) => {
+                panicked.get_or_insert(rank);
+            }
         }
     }
-    match fault {
+    let alone = |rank: usize| {
+        Fault::Panicked(Doing {
+            rank: rank as u32,
+            what: "in its own thread".to_owned(),
+        })
+    };
+    match fault.or_else(|| panicked.map(alone)) {
         None => Ok(through),
         Some(Fault::Stopped) => Err(StepError::Stopped),
         Some(fault) => Err(StepError::Ranks(fault)),
