@@ -18,10 +18,12 @@ mod sync;
 #[cfg(not(loom))]
 mod tests;
 mod work;
+mod world;
 
 pub use buffer::Buffer;
 pub use fault::{Doing, Fault, Wanted};
-pub use shared::{Names, SharedComm, World, WorldSpec};
+pub use shared::{SharedComm, World};
+pub use world::{Names, WorldSpec};
 
 use crate::units::Nanos;
 
