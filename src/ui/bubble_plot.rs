@@ -6,6 +6,7 @@ use eframe::egui::{RichText, Role, Sense, Ui, WidgetInfo, vec2};
 use crate::schedule::Shares;
 use crate::session::{Config, Curve, Timeline, most_micro_batches};
 use crate::units::percent;
+use crate::words::say;
 
 use super::plot::{Plot, Ranges};
 use super::run::Run;
@@ -66,15 +67,16 @@ impl BubblePlot {
         let config = &step.report.config;
         let layout = &config.layout;
         ui.label(
-            RichText::new(
-                "Of total · grey: formula, even stages · blue: simulated · dots: trained",
-            )
+            RichText::new(say!(
+                view,
+                "Of total · grey: formula, even stages · blue: simulated · dots: trained"
+            ))
             .small()
             .color(color(palette.text_weak)),
         );
         let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::hover());
         response.widget_info(|| {
-            let name = "Bubble against micro-batches";
+            let name = say!(view, "Bubble against micro-batches");
             WidgetInfo::labeled(Role::Image, true, name)
         });
         if rect.height() < sizes.body * 2.5 {
@@ -92,7 +94,7 @@ impl BubblePlot {
         };
         let marks = [
             "1".to_owned(),
-            format!("{most} micro-batches"),
+            say!(view, "{most} micro-batches", most),
             "0 %".to_owned(),
             format!("{:.0} %", highest * 105.0),
         ];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use eframe::egui::{RichText, Ui, vec2};
 
 use crate::session::StepRecord;
+use crate::words::say;
 
 use super::plot::{Plot, Ranges, around, mark};
 use super::run::Run;
@@ -50,24 +51,46 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View) {
     let layout = &run.snapshot().config.layout;
     let gpus = layout.dp * layout.tp * layout.pp;
     let (text, tint) = match Check::of(records) {
-        Check::Pending if records.is_empty() => (waiting_text(run).to_owned(), palette.text_weak),
-        Check::Pending => ("The one-GPU run follows".to_owned(), palette.text_weak),
+        Check::Pending if records.is_empty() => {
+            (waiting_text(run, view).to_owned(), palette.text_weak)
+        }
+        Check::Pending => (
+            say!(view, "The one-GPU run follows").to_owned(),
+            palette.text_weak,
+        ),
         Check::Equal(0.0) => (
-            format!("✓ {gpus} GPUs equal one GPU, to the bit"),
+            say!(view, "✓ {gpus} GPUs equal one GPU, to the bit", gpus),
             palette.success,
         ),
         Check::Equal(by) => (
-            format!("✓ {gpus} GPUs equal one GPU, to {by:.0e}"),
+            say!(
+                view,
+                "✓ {gpus} GPUs equal one GPU, to {by}",
+                gpus,
+                by = format!("{by:.0e}")
+            ),
             palette.success,
         ),
-        Check::Different(by) => (format!("✗ differs from one GPU by {by:.0e}"), palette.error),
+        Check::Different(by) => (
+            say!(
+                view,
+                "✗ differs from one GPU by {by}",
+                by = format!("{by:.0e}")
+            ),
+            palette.error,
+        ),
     };
     ui.label(RichText::new(text).color(color(tint)));
     let size = ui.available_size();
     let (rect, response) = ui.allocate_exact_size(size, eframe::egui::Sense::hover());
     let last = records.last().map_or(f64::NAN, |record| record.loss);
     response.widget_info(|| {
-        let name = format!("Loss over {} steps, last {last:.3}", records.len());
+        let name = say!(
+            view,
+            "Loss over {count} steps, last {last}",
+            count = records.len(),
+            last = format!("{last:.3}")
+        );
         eframe::egui::WidgetInfo::labeled(eframe::egui::Role::Image, true, name)
     });
     if rect.height() > view.sizes().body * 2.5 {
@@ -75,11 +98,11 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View) {
     }
 }
 
-fn waiting_text(run: &Run) -> &'static str {
+fn waiting_text(run: &Run, view: &View) -> &'static str {
     if run.snapshot().only_simulated.is_some() {
-        "This model is only simulated, not trained"
+        say!(view, "This model is only simulated, not trained")
     } else {
-        "The first step is being trained"
+        say!(view, "The first step is being trained")
     }
 }
 
@@ -104,14 +127,14 @@ fn draw(ui: &Ui, rect: eframe::egui::Rect, records: &[Arc<StepRecord>], view: &V
     };
     let marks = if records.is_empty() {
         [
-            "step 1".to_owned(),
+            say!(view, "step 1").to_owned(),
             String::new(),
             String::new(),
             String::new(),
         ]
     } else {
         [
-            "step 1".to_owned(),
+            say!(view, "step 1").to_owned(),
             format!("{steps:.0}"),
             mark(low),
             mark(high),

@@ -8,6 +8,7 @@ use crate::scene::fonts::Weight;
 use crate::session::Timeline;
 use crate::trace::Memory;
 use crate::units::{Bytes, Nanos};
+use crate::words::say;
 
 use super::theme::{color, font};
 use super::timeline::Stage;
@@ -27,9 +28,13 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, step: &Timeline, wishes: &mut 
     let peak = peak.unwrap_or_default();
     heading(ui, (peak, capacity), view);
     let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::click());
-    let name = format!(
-        "Memory of {} GPUs, most {peak} of {capacity}",
-        step.trace.memory.len()
+    let gpus = step.trace.memory.len();
+    let name = say!(
+        view,
+        "Memory of {gpus} GPUs, most {peak} of {capacity}",
+        gpus,
+        peak,
+        capacity
     );
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, name.as_str()));
     let bars = Bars::new(rect, step, (peak, capacity), view);
@@ -40,7 +45,7 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, step: &Timeline, wishes: &mut 
         .map(|index| (index, step.trace.ranks[index].rank));
     if let Some((index, rank)) = rank {
         wishes.push(Wish::Point(Some(rank)));
-        let said = parts_text(&step.trace.memory[index], time);
+        let said = parts_text(&step.trace.memory[index], time, view);
         response.on_hover_ui_at_pointer(|ui| {
             ui.strong(format!("GPU {rank}"));
             for line in said {
@@ -53,25 +58,30 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, step: &Timeline, wishes: &mut 
 fn heading(ui: &mut Ui, (peak, capacity): (Bytes, Bytes), view: &View) {
     let palette = view.palette();
     let (text, tint) = if peak > capacity {
-        (format!("Does not fit: {peak} of {capacity}"), palette.error)
+        (
+            say!(view, "Does not fit: {peak} of {capacity}", peak, capacity),
+            palette.error,
+        )
     } else {
         (
-            format!("Peak {peak} of {capacity} a GPU"),
+            say!(view, "Peak {peak} of {capacity} a GPU", peak, capacity),
             palette.text_weak,
         )
     };
     ui.label(RichText::new(text).color(color(tint)));
 }
 
-fn parts_text(memory: &Memory, time: Nanos) -> Vec<String> {
+fn parts_text(memory: &Memory, time: Nanos, view: &View) -> Vec<String> {
+    let fixed = &memory.fixed;
     vec![
-        format!("Parameters {}", memory.fixed.parameters),
-        format!("Gradients {}", memory.fixed.gradients),
-        format!("Optimizer state {}", memory.fixed.optimizer),
-        format!(
-            "Activations now {}, peak {}",
-            memory.activations_at(time),
-            memory.peak_activations()
+        say!(view, "Parameters {bytes}", bytes = fixed.parameters),
+        say!(view, "Gradients {bytes}", bytes = fixed.gradients),
+        say!(view, "Optimizer state {bytes}", bytes = fixed.optimizer),
+        say!(
+            view,
+            "Activations now {now}, peak {peak}",
+            now = memory.activations_at(time),
+            peak = memory.peak_activations()
         ),
     ]
 }

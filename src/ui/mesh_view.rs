@@ -11,6 +11,7 @@ use crate::scene::fonts::{Weight, shortened, width};
 use crate::session::Timeline;
 use crate::trace::Stream;
 use crate::units::{Nanos, Rank};
+use crate::words::say;
 
 use super::attention::{AXES, Groups};
 use super::holdings;
@@ -50,12 +51,13 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, step: &Timeline, wishes: &mut 
     let lines = view.sizes().body * 3.1;
     let size = ui.available_size() - vec2(0.0, lines);
     let (rect, response) = ui.allocate_exact_size(size.max(vec2(1.0, 1.0)), Sense::click());
-    let text = format!(
-        "{} GPUs, {} replicas of {} pipeline positions of {} slices",
-        mesh.ranks(),
-        mesh.dp(),
-        mesh.pp(),
-        mesh.tp()
+    let text = say!(
+        view,
+        "{gpus} GPUs, {dp} replicas of {pp} pipeline positions of {tp} slices",
+        gpus = mesh.ranks(),
+        dp = mesh.dp(),
+        pp = mesh.pp(),
+        tp = mesh.tp()
     );
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, text.as_str()));
     let grid = Grid::new(rect, &mesh, view);
@@ -78,14 +80,20 @@ pub(super) fn show(ui: &mut Ui, stage: Stage<'_>, step: &Timeline, wishes: &mut 
 fn explain(ui: &mut Ui, step: &Timeline, groups: Option<&Groups>, view: &View) {
     let weak = color(view.palette().text_weak);
     let Some(groups) = groups else {
-        let hint = "Point at a GPU, or press ↓, to see what it holds and its groups";
+        let hint = say!(
+            view,
+            "Point at a GPU, or press ↓, to see what it holds and its groups"
+        );
         ui.label(RichText::new(hint).small().color(weak));
         return;
     };
     let held = format!("GPU {}: {}", groups.rank, holdings::all(step, groups.at));
     let sequences = holdings::sequences(step, groups.at.dp);
-    ui.label(RichText::new(held).small())
-        .on_hover_text(format!("{sequences} of the global batch"));
+    ui.label(RichText::new(held).small()).on_hover_text(say!(
+        view,
+        "{sequences} of the global batch",
+        sequences
+    ));
     ui.horizontal(|ui| {
         for (axis, members) in AXES.iter().zip(&groups.members) {
             if members.len() < 2 {
@@ -123,7 +131,7 @@ impl<'a> Grid<'a> {
         let small = sizes.small();
         let heads = small * 1.3;
         let names = if mesh.dp() > 1 {
-            width(&replica(mesh.dp() - 1), small, Weight::Regular) + sizes.gap()
+            width(&replica(mesh.dp() - 1, view), small, Weight::Regular) + sizes.gap()
         } else {
             0.0
         };
@@ -176,7 +184,11 @@ impl<'a> Grid<'a> {
     fn paint(&self, ui: &Ui, step: &Timeline, groups: Option<&Groups>) {
         let slice = self.pitch.x / self.mesh.tp() as f32;
         if slice < SMALLEST || self.pitch.y < SMALLEST {
-            let text = format!("{} GPUs, too many to draw here", self.mesh.ranks());
+            let text = say!(
+                self.view,
+                "{gpus} GPUs, too many to draw here",
+                gpus = self.mesh.ranks()
+            );
             ui.painter().text(
                 self.origin,
                 Align2::LEFT_TOP,
@@ -245,12 +257,16 @@ impl<'a> Grid<'a> {
             for dp in 0..self.mesh.dp() {
                 let y = self.origin.y + (dp as f32 + 0.45) * self.pitch.y;
                 let at = pos2(self.origin.x - self.names, y);
-                write(at, Align2::LEFT_CENTER, replica(dp));
+                write(at, Align2::LEFT_CENTER, replica(dp, self.view));
             }
         }
         for pp in 0..self.mesh.pp() {
             let short = holdings::layers_short(step, pp);
-            let texts = [holdings::layers(step, pp), format!("layers {short}"), short];
+            let texts = [
+                holdings::layers(step, pp),
+                say!(self.view, "layers {short}", short),
+                short,
+            ];
             let room = self.pitch.x - 4.0;
             let fitting = texts
                 .into_iter()
@@ -340,6 +356,6 @@ impl<'a> Grid<'a> {
     }
 }
 
-fn replica(dp: usize) -> String {
-    format!("replica {dp}")
+fn replica(dp: usize, view: &View) -> String {
+    say!(view, "replica {index}", index = dp)
 }

@@ -3,6 +3,7 @@
 use eframe::egui::{RichText, ScrollArea, TextStyle, Ui};
 
 use crate::session::StepRecord;
+use crate::words::say;
 
 use super::run::Run;
 use super::theme::color;
@@ -19,11 +20,15 @@ pub(super) fn show(ui: &mut Ui, run: &Run, view: &View) {
         match run.records().last() {
             Some(record) => hashes(ui, record, run.records().len(), view),
             None => {
-                ui.label(RichText::new("No step is trained yet").weak());
+                ui.label(RichText::new(say!(view, "No step is trained yet")).weak());
             }
         }
-        text(ui, "Before training", run.snapshot().text_before.as_deref());
-        text(ui, "Now", run.snapshot().text_now.as_deref());
+        text(
+            ui,
+            say!(view, "Before training"),
+            run.snapshot().text_before.as_deref(),
+        );
+        text(ui, say!(view, "Now"), run.snapshot().text_now.as_deref());
     });
 }
 
@@ -35,13 +40,26 @@ fn hashes(ui: &mut Ui, record: &StepRecord, step: usize, view: &View) {
     let equal = replicas.iter().all(|replica| replica == first);
     let palette = view.palette();
     let (text, tint) = match (replicas.len(), equal) {
-        (1, _) => (format!("One replica, after step {step}"), palette.text_weak),
+        (1, _) => (
+            say!(view, "One replica, after step {step}", step),
+            palette.text_weak,
+        ),
         (count, true) => (
-            format!("✓ {count} replicas, equal weights after step {step}"),
+            say!(
+                view,
+                "✓ {count} replicas, equal weights after step {step}",
+                count,
+                step
+            ),
             palette.success,
         ),
         (count, false) => (
-            format!("✗ {count} replicas differ after step {step}"),
+            say!(
+                view,
+                "✗ {count} replicas differ after step {step}",
+                count,
+                step
+            ),
             palette.error,
         ),
     };
@@ -49,13 +67,21 @@ fn hashes(ui: &mut Ui, record: &StepRecord, step: usize, view: &View) {
     ui.horizontal_wrapped(|ui| {
         for (index, replica) in replicas.iter().take(SHOWN).enumerate() {
             let short = replica.hash >> 32;
-            ui.label(RichText::new(format!("replica {index}")).weak().small());
+            ui.label(
+                RichText::new(say!(view, "replica {index}", index))
+                    .weak()
+                    .small(),
+            );
             let hash = RichText::new(format!("{short:08x}")).text_style(TextStyle::Monospace);
             ui.label(hash)
-                .on_hover_text("The start of a hash of all its weights");
+                .on_hover_text(say!(view, "The start of a hash of all its weights"));
         }
         if replicas.len() > SHOWN {
-            ui.label(format!("and {} more", replicas.len() - SHOWN));
+            ui.label(say!(
+                view,
+                "and {count} more",
+                count = replicas.len() - SHOWN
+            ));
         }
     });
 }
