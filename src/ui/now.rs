@@ -10,6 +10,7 @@ use crate::scene::fonts::Weight;
 use crate::scene::narration::{Line, Narrator, Now};
 use crate::trace::Trace;
 use crate::units::Nanos;
+use crate::words::Language;
 
 use super::theme::{color, font};
 use super::timeline::Stage;
@@ -19,14 +20,14 @@ use super::view::View;
 #[derive(Debug, Default)]
 pub(super) struct NowPanel {
     of: Option<(Arc<Trace>, Narrator)>,
-    told: Option<(Nanos, Now)>,
+    told: Option<((Nanos, Language), Now)>,
 }
 
 impl NowPanel {
     /// Shows the panel.
     pub(super) fn show(&mut self, ui: &mut Ui, trace: &Arc<Trace>, stage: Stage<'_>) {
         let (view, playback) = (stage.view, stage.run.playback());
-        let now = self.at(trace, playback.at().time);
+        let now = self.at(trace, playback.at().time, view.language);
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = view.sizes().gap() * 0.4;
             let headline = RichText::new(&now.headline);
@@ -42,7 +43,7 @@ impl NowPanel {
         });
     }
 
-    fn at(&mut self, trace: &Arc<Trace>, time: Nanos) -> &Now {
+    fn at(&mut self, trace: &Arc<Trace>, time: Nanos, language: Language) -> &Now {
         let same = self
             .of
             .as_ref()
@@ -54,8 +55,8 @@ impl NowPanel {
         let (_, narrator) = self
             .of
             .get_or_insert_with(|| (Arc::clone(trace), Narrator::new(trace)));
-        let kept = self.told.take().filter(|(at, _)| *at == time);
-        let told = kept.unwrap_or_else(|| (time, narrator.now(trace, time)));
+        let kept = self.told.take().filter(|(at, _)| *at == (time, language));
+        let told = kept.unwrap_or_else(|| ((time, language), narrator.now(trace, time, language)));
         &self.told.insert(told).1
     }
 }

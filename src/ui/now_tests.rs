@@ -11,6 +11,7 @@ use crate::schedule::ScheduleKind;
 use crate::session::{Config, Timeline};
 use crate::trace::Trace;
 use crate::units::Nanos;
+use crate::words::Language;
 
 /// Four stages, four micro-batches, 1F1B: a forward takes 1 µs, a backward 2 µs, messages nothing.
 fn unit_costs() -> Trace {
@@ -48,7 +49,7 @@ fn config(kind: ScheduleKind, [dp, tp, pp]: [usize; 3]) -> Config {
 fn said(trace: &Trace, times: &[Nanos]) -> String {
     let narrator = Narrator::new(trace);
     let told = times.iter().map(|&time| {
-        let now = narrator.now(trace, time);
+        let now = narrator.now(trace, time, Language::English);
         let mut lines = vec![format!("at {time}: {}", now.headline)];
         lines.extend(now.lines.iter().map(|line| format!("  {}", line.text())));
         lines.join("\n")
@@ -105,7 +106,7 @@ proptest! {
         let trace = Timeline::simulated(&config, "simulated").unwrap().trace;
         let narrator = Narrator::new(&trace);
         for part in parts {
-            let now = narrator.now(&trace, Nanos(trace.makespan.0 * part / 1_000));
+            let now = narrator.now(&trace, Nanos(trace.makespan.0 * part / 1_000), Language::English);
             let mut ranks: Vec<usize> = now.lines.iter().flat_map(|line| line.ranks.clone()).collect();
             ranks.sort_unstable();
             prop_assert!(ranks.into_iter().eq(0..trace.ranks.len()));

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::trace::{Kind, Stream, TimeSplit, Trace};
 use crate::units::percent;
+use crate::words::Language;
 
 use super::super::overview::row_order;
 use super::words::who;
@@ -45,7 +46,7 @@ pub fn account(trace: &Trace) -> String {
     }
     let mut lines = vec![first];
     for ((passes, split), ranks) in alike.iter().take(MOST_RANKS) {
-        let who = who(trace, ranks);
+        let who = who(trace, ranks, Language::English);
         let passes = if passes.is_empty() {
             String::new()
         } else {

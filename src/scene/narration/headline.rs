@@ -2,6 +2,7 @@
 
 use crate::trace::{Kind, Phase, Stream, Trace};
 use crate::units::Nanos;
+use crate::words::{Language, say};
 
 /// When every rank's passes begin and end, and for how many GPUs it stands.
 #[derive(Clone, Debug)]
@@ -24,15 +25,16 @@ impl Course {
         those.map(|&(.., count)| count).sum()
     }
 
-    pub(super) fn headline(&self, trace: &Trace, time: Nanos) -> String {
+    pub(super) fn headline(&self, trace: &Trace, time: Nanos, language: Language) -> String {
         if time >= trace.makespan {
-            return "The training step is done".to_owned();
+            return say!(language, "The training step is done").to_owned();
         }
         if self.0.is_empty() {
-            return format!(
-                "{} of {} rows are busy",
-                busy(trace, time),
-                trace.ranks.len()
+            return say!(
+                language,
+                "{busy} of {all} rows are busy",
+                busy = busy(trace, time),
+                all = trace.ranks.len()
             );
         }
         let all = self.count(|_, _| true);
@@ -40,14 +42,32 @@ impl Course {
         let finished = self.count(|_, last| last <= time);
         let piped = trace.ranks.iter().any(|info| info.pp > 0);
         match (finished, begun) {
-            (finished, _) if finished == all => after(trace, time),
-            _ if !piped => "Passes: without a pipeline, every GPU does them all".to_owned(),
+            (finished, _) if finished == all => after(trace, time, language),
+            _ if !piped => say!(
+                language,
+                "Passes: without a pipeline, every GPU does them all"
+            )
+            .to_owned(),
             (_, begun) if begun < all => {
-                format!("Warm-up: {begun} of {all} GPUs have begun a pass")
+                say!(
+                    language,
+                    "Warm-up: {begun} of {all} GPUs have begun a pass",
+                    begun,
+                    all
+                )
             }
-            (0, _) => format!("Steady: all {all} GPUs have begun, none has finished its passes"),
+            (0, _) => say!(
+                language,
+                "Steady: all {all} GPUs have begun, none has finished its passes",
+                all
+            ),
             (finished, _) => {
-                format!("Cool-down: {finished} of {all} GPUs have finished their passes")
+                say!(
+                    language,
+                    "Cool-down: {finished} of {all} GPUs have finished their passes",
+                    finished,
+                    all
+                )
             }
         }
     }
@@ -62,7 +82,7 @@ fn busy(trace: &Trace, time: Nanos) -> usize {
 }
 
 /// What is left when all passes are done.
-fn after(trace: &Trace, time: Nanos) -> String {
+fn after(trace: &Trace, time: Nanos, language: Language) -> String {
     let ranks = 0..trace.ranks.len();
     let labels = |stream: Stream| {
         let spans = ranks
@@ -73,9 +93,12 @@ fn after(trace: &Trace, time: Nanos) -> String {
     let optimizer = labels(Stream::Passes).any(|label| label.kind == Kind::Optimizer);
     let weights = labels(Stream::Dp).any(|label| label.kind == Kind::AllGather);
     match (optimizer, weights) {
-        (true, _) => "Optimizer: every GPU changes its weights",
-        (false, true) => "Weights: GPUs gather what the others have changed",
-        (false, false) => "Gradients: GPUs bring theirs together",
+        (true, _) => say!(language, "Optimizer: every GPU changes its weights"),
+        (false, true) => say!(
+            language,
+            "Weights: GPUs gather what the others have changed"
+        ),
+        (false, false) => say!(language, "Gradients: GPUs bring theirs together"),
     }
     .to_owned()
 }

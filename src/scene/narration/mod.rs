@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use crate::trace::{Arrivals, Groups, Trace};
 use crate::units::Nanos;
+use crate::words::Language;
 
 use super::overview::row_order;
 use act::{Act, Teller};
@@ -65,12 +66,13 @@ impl Narrator {
     }
 
     /// What happens at `time`; `trace` is the one that it was made for.
-    pub fn now(&self, trace: &Trace, time: Nanos) -> Now {
+    pub fn now(&self, trace: &Trace, time: Nanos, language: Language) -> Now {
         let mut teller = Teller {
             trace,
             arrivals: &self.arrivals,
             groups: Groups::new(trace),
             time,
+            language,
         };
         let acts: Vec<(usize, Act)> = self
             .rows
@@ -80,18 +82,18 @@ impl Narrator {
         let told = [Detail::All, Detail::NoPeers, Detail::Kinds];
         let folded = told
             .into_iter()
-            .map(|detail| folded(trace, &acts, detail))
+            .map(|detail| folded(trace, &acts, detail, language))
             .find(|lines| lines.len() <= MOST_LINES);
         Now {
-            headline: self.course.headline(trace, time),
+            headline: self.course.headline(trace, time, language),
             lines: folded.unwrap_or_default(),
         }
     }
 }
 
-/// What happens at `time`; for many times of one trace, a [`Narrator`] is faster.
+/// What happens at `time`, in English; for many times of one trace, a [`Narrator`] is faster.
 pub fn now(trace: &Trace, time: Nanos) -> Now {
-    Narrator::new(trace).now(trace, time)
+    Narrator::new(trace).now(trace, time, Language::English)
 }
 
 /// How much is told of what a rank does.
@@ -106,7 +108,7 @@ enum Detail {
 }
 
 /// Ranks that do the same as one line each, by the first of them.
-fn folded(trace: &Trace, acts: &[(usize, Act)], detail: Detail) -> Vec<Line> {
+fn folded(trace: &Trace, acts: &[(usize, Act)], detail: Detail, language: Language) -> Vec<Line> {
     let mut groups: Vec<Vec<&(usize, Act)>> = Vec::new();
     let mut known = HashMap::new();
     for one in acts {
@@ -130,10 +132,14 @@ fn folded(trace: &Trace, acts: &[(usize, Act)], detail: Detail) -> Vec<Line> {
             let what = match detail {
                 Detail::All => acts[0].what.clone(),
                 Detail::NoPeers => acts[0].brief.clone(),
-                Detail::Kinds => act::kind(&acts),
+                Detail::Kinds => act::kind(&acts, language),
             };
             Line {
-                who: format!("{}{}", words::who(trace, &ranks), stages(trace, &acts)),
+                who: format!(
+                    "{}{}",
+                    words::who(trace, &ranks, language),
+                    stages(trace, &acts, language)
+                ),
                 what,
                 ranks,
             }
@@ -142,10 +148,13 @@ fn folded(trace: &Trace, acts: &[(usize, Act)], detail: Detail) -> Vec<Line> {
 }
 
 /// The stages whose passes run, where there are several.
-fn stages(trace: &Trace, acts: &[&Act]) -> String {
+fn stages(trace: &Trace, acts: &[&Act], language: Language) -> String {
     let stages: Vec<u32> = acts.iter().filter_map(|act| act.stage).collect();
     if stages.is_empty() || trace.ranks.iter().all(|info| info.pp == 0) {
         return String::new();
     }
-    format!(" ({})", words::numbered("stage", stages))
+    format!(
+        " ({})",
+        words::numbered(words::Noun::Stage, stages, language)
+    )
 }
