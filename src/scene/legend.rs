@@ -1,6 +1,7 @@
 //! What colours and hatching mean: only those that a trace has.
 
 use crate::units::Pass;
+use crate::words::{Language, mark};
 
 use super::blocks::TINT;
 use super::canvas::{Canvas, Type};
@@ -16,15 +17,28 @@ pub struct Legend {
 }
 
 impl Legend {
-    /// The legend of what a trace holds.
+    /// The legend of what a trace holds, in English.
     pub fn new(holds: Holds, theme: Theme, sizes: Sizes, width: f32) -> Self {
+        Self::said(Language::English, holds, (theme, sizes), width)
+    }
+
+    /// The same in a language.
+    pub fn said(
+        language: Language,
+        holds: Holds,
+        (theme, sizes): (Theme, Sizes),
+        width: f32,
+    ) -> Self {
         let palette = theme.palette();
         let style = Type::regular(sizes.small(), palette.text_weak);
         let line = sizes.body * 1.6;
         let swatch = Size::new(sizes.body * 1.2, sizes.body * 0.85);
         let mut at = Point::default();
         let mut canvas = Canvas::new(Rect::new(0.0, 0.0, width, f32::MAX));
-        let entries = entries(holds, palette);
+        let entries: Vec<(Quad, &str)> = entries(holds, palette)
+            .into_iter()
+            .map(|(quad, text)| (quad, language.say(text)))
+            .collect();
         let lengths = entries
             .iter()
             .map(|(_, text)| swatch.width + sizes.gap() + style.width(text));
@@ -75,66 +89,85 @@ fn entries(holds: Holds, palette: &Palette) -> Vec<(Quad, &'static str)> {
     let bubble = plain(palette.bubble_bed).hatched(Hatch::Bubble(palette.bubble));
     let all = [
         (
-            holds.pass(Pass::Forward),
+            holds.optimizer,
+            plain(palette.optimizer),
+            mark!("optimizer"),
+        ),
+        (
+            holds.kernels,
             plain(palette.forward),
-            "F forward",
+            mark!("compute kernel"),
         ),
-        (
-            holds.pass(Pass::Backward),
-            plain(palette.backward),
-            "B backward",
-        ),
-        (
-            holds.pass(Pass::InputGrad),
-            plain(palette.input_grad),
-            "I input-gradient",
-        ),
-        (
-            holds.pass(Pass::WeightGrad),
-            plain(palette.weight_grad),
-            "W weight-gradient",
-        ),
-        (holds.optimizer, plain(palette.optimizer), "optimizer"),
-        (holds.kernels, plain(palette.forward), "compute kernel"),
         (
             holds.communication,
             plain(palette.all_reduce),
-            "communication",
+            mark!("communication"),
         ),
-        (holds.others, plain(palette.optimizer), "copies and others"),
-        (holds.sends, plain(palette.send), "send"),
+        (
+            holds.others,
+            plain(palette.optimizer),
+            mark!("copies and others"),
+        ),
+        (holds.sends, plain(palette.send), mark!("send")),
         (
             holds.tp,
             plain(palette.all_reduce_tp),
             if holds.tp_shares {
-                "TP collectives"
+                mark!("TP collectives")
             } else {
-                "TP all-reduce"
+                mark!("TP all-reduce")
             },
         ),
         (
             holds.dp,
             plain(palette.all_reduce),
             if holds.dp_shares {
-                "DP collectives"
+                mark!("DP collectives")
             } else {
-                "DP all-reduce"
+                mark!("DP all-reduce")
             },
         ),
-        (holds.exposed, exposed, "exposed transfer"),
-        (holds.waiting, waiting, "waiting"),
-        (holds.idle, bubble, "bubble"),
+        (holds.exposed, exposed, mark!("exposed transfer")),
+        (holds.waiting, waiting, mark!("waiting")),
+        (holds.idle, bubble, mark!("bubble")),
         (
             holds.memory,
             plain(palette.memory.parameters),
-            "fixed memory",
+            mark!("fixed memory"),
         ),
         (
             holds.memory,
             plain(palette.memory.activations),
-            "activations",
+            mark!("activations"),
         ),
     ];
-    let held = all.into_iter().filter(|(held, ..)| *held);
+    let all = passes(holds, palette).into_iter().chain(all);
+    let held = all.filter(|(held, ..)| *held);
     held.map(|(_, quad, text)| (quad, text)).collect()
+}
+
+fn passes(holds: Holds, palette: &Palette) -> [(bool, Quad, &'static str); 4] {
+    let plain = |colour: Colour| Quad::new(Rect::default(), colour);
+    [
+        (
+            holds.pass(Pass::Forward),
+            plain(palette.forward),
+            mark!("F forward"),
+        ),
+        (
+            holds.pass(Pass::Backward),
+            plain(palette.backward),
+            mark!("B backward"),
+        ),
+        (
+            holds.pass(Pass::InputGrad),
+            plain(palette.input_grad),
+            mark!("I input-gradient"),
+        ),
+        (
+            holds.pass(Pass::WeightGrad),
+            plain(palette.weight_grad),
+            mark!("W weight-gradient"),
+        ),
+    ]
 }

@@ -71,7 +71,12 @@ pub(super) fn show(
     };
     let sizes = stage.view.sizes();
     let holds = holds(stage, &step, timeline_view);
-    let legend = Legend::new(holds, stage.view.theme, sizes, ui.available_width());
+    let legend = Legend::said(
+        stage.view.language,
+        holds,
+        (stage.view.theme, sizes),
+        ui.available_width(),
+    );
     let height = ui.available_height() - legend.height() - sizes.gap();
     let comparing = !stage.kept.is_empty();
     let compared = comparing.then(|| Compared::new(stage, &step, timeline_view, height));

@@ -381,10 +381,10 @@ fn shown(
     let run = viewed.run.as_deref();
     let mesh: Option<Mesh> = run.and_then(|run| run.config.layout.mesh().ok());
     let overview = pane.timeline.overview(trace);
-    let legend = Legend::new(
+    let legend = Legend::said(
+        view.language,
         overview.holds,
-        view.theme,
-        view.sizes(),
+        (view.theme, view.sizes()),
         ui.available_width(),
     );
     let capacity = run.map(|run| run.config.hardware.memory());
